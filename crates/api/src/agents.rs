@@ -137,7 +137,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_schema_of_an_agent_is_the_domains() {
+    fn agent_schema_comes_from_domain_type() {
         let schema = serde_json::to_value(AgentSpecBody::schema()).unwrap();
         assert_eq!(schema["properties"]["agent_id"]["pattern"], "^[a-z][a-z0-9_-]{0,63}$", "{schema:#}");
         assert!(schema["properties"]["policy"]["properties"]["tools"]["properties"]["deny"].is_object());

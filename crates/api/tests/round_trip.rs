@@ -145,7 +145,7 @@ fn every_type_is_checked() {
 
 /// The documents keep one schema for each name: a second one of the same name would silently take its place.
 #[test]
-fn no_two_schemas_share_a_name() {
+fn schema_names_are_unique() {
     let mut seen = BTreeSet::new();
     for file in sources(&PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("src")) {
         let text = std::fs::read_to_string(&file).unwrap();

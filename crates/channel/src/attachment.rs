@@ -139,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_in_a_file_its_platform_says_and_size_decides_whether_it_is_fetched() {
+    fn attachment_type_and_size_decide_fetching() {
         let wanted = |media_type: &str, name: &str, size| {
             let (name, media_type) = (name.to_owned(), media_type.to_owned());
             should_fetch(&AttachmentRef { name, media_type, size: Some(size), url: None, handle: None })
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn text_is_known_by_its_type_or_else_by_its_name() {
+    fn text_files_are_detected_by_type_or_name() {
         let table = [
             ("text/plain", "x", true),
             ("text/csv; charset=utf-8", "x", true),

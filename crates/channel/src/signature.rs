@@ -44,7 +44,7 @@ mod tests {
     const KNOWN: &str = "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843";
 
     #[test]
-    fn a_signature_is_the_hmac_of_all_pieces() {
+    fn signature_is_hmac_of_all_pieces() {
         let secret = Secret::new("Jefe");
         let pieces: [&[u8]; 2] = [b"what do ya want ", b"for nothing?"];
         assert_eq!(sign(&secret, &pieces), KNOWN);
@@ -53,7 +53,7 @@ mod tests {
     }
 
     #[test]
-    fn anything_else_is_not_genuine() {
+    fn wrong_signatures_and_secrets_are_refused() {
         let pieces: [&[u8]; 1] = [b"what do ya want for nothing?"];
         let secret = Secret::new("Jefe");
         for given in

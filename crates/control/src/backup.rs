@@ -133,7 +133,7 @@ mod tests {
 
     /// Deeper than a path can say, as one command of an agent makes it.
     #[test]
-    fn folders_that_are_too_deep_are_named_and_do_not_prevent_a_backup() {
+    fn backup_leaves_out_and_reports_too_deep_folders() {
         let room = tempfile::tempdir().unwrap();
         let (home, to) = (room.path().join("home"), room.path().join("to"));
         fs::create_dir_all(home.join("workspace")).unwrap();

@@ -97,7 +97,7 @@ mod tests {
 
     /// The agent of a running instance exchanges a folder with a link while the instance is cloned.
     #[test]
-    fn a_link_that_took_the_place_of_a_folder_is_not_followed() {
+    fn clone_does_not_follow_folder_replaced_by_symlink() {
         let room = tempfile::tempdir().unwrap();
         let (one, outside) = (room.path().join("one"), room.path().join("outside"));
         fs::create_dir_all(one.join("workspace/folder")).unwrap();

@@ -502,7 +502,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn two_configs_are_read_at_a_time_and_the_next_waits_or_is_told_to_try_again() {
+    async fn concurrent_config_loads_are_limited() {
         let home = tempfile::tempdir().unwrap();
         let (now, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
         let (running, seen) = (Arc::clone(&now), Arc::clone(&most));
@@ -529,7 +529,7 @@ mod tests {
     }
 
     #[test]
-    fn a_comparison_names_what_differs_and_counts_the_rest() {
+    fn config_comparison_lists_changes_and_counts_equal_values() {
         let (old, new) =
             (json!({ "a": { "b": 1, "c": 2 }, "d": [1] }), json!({ "a": { "b": 1, "c": 3 }, "e": 4 }));
         let (mut found, mut same) = (Vec::new(), 0);

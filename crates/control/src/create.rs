@@ -278,7 +278,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ids_are_uuids() {
+    fn instance_ids_are_formatted_as_uuids() {
         let id = format_uuid("0123456789abcdef0123456789abcdef");
         assert_eq!(id, "01234567-89ab-4def-8123-456789abcdef");
         assert!(is_uuid(&id) && is_uuid(&id.to_uppercase()) && !is_uuid("main") && !is_uuid("a-b-c-d-e"));
@@ -286,7 +286,7 @@ mod tests {
 
     /// A kill can leave only an empty or a marked folder, and the next start removes both.
     #[test]
-    fn a_folder_is_marked_without_another_file_in_between() {
+    fn creation_marker_is_written_without_temporary_file() {
         let dir = tempfile::tempdir().unwrap();
         let place = InstancePaths::from_folder(dir.path().join("one"));
         // The path of a temporary file, if one were used.
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_config_keeps_its_comments_and_says_what_was_wished_for() {
+    fn first_config_keeps_comments_and_sets_requested_values() {
         let spec = NewInstanceSpec {
             provider: Some("openai".into()),
             model: Some("gpt-x".into()),

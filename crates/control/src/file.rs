@@ -135,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_file_before_is_kept_and_nothing_else_is_left() {
+    fn replaced_file_keeps_one_backup_and_no_leftovers() {
         let dir = tempfile::tempdir().unwrap();
         let (path, backup) = (dir.path().join("a.toml"), dir.path().join("a.toml.bak"));
         replace_with_backup(&path, b"1", &backup).unwrap();
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn replacing_a_link_writes_the_file_it_leads_to() {
+    fn replacing_a_symlink_writes_its_target() {
         let dir = tempfile::tempdir().unwrap();
         let (real, link, backup) =
             (dir.path().join("real"), dir.path().join("link"), dir.path().join("backup"));

@@ -134,14 +134,14 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn who_hangs_is_given_up() {
+    async fn hung_process_stops_the_wait() {
         // The kernel accepts connections for a process that does nothing.
         let hung = TcpListener::bind("127.0.0.1:0").await.unwrap();
         assert!(wait_while_answering(hung.local_addr().unwrap(), pending::<()>()).await.is_none());
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_answers_is_waited_for_however_long_a_turn_takes() {
+    async fn responsive_process_is_waited_for_without_limit() {
         let turn = async {
             sleep(100 * PROBE_INTERVAL).await;
             "done"
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn one_silence_is_no_reason_and_an_answer_ends_it() {
+    fn two_missed_probes_mark_instance_unresponsive() {
         let (probes, id) = (LivenessProbes::default(), InstanceId::new("one"));
         probes.record_probe(&id, false);
         assert!(!probes.is_unresponsive(&id));

@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_tail_goes_back_into_logs_that_were_moved_aside() {
+    fn log_tail_continues_into_rotated_files() {
         let dir = tempfile::tempdir().unwrap();
         let log = dir.path().join("daemon.log");
         assert!(tail(&log, 3).unwrap().is_empty());

@@ -188,7 +188,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_line_of_a_process_is_read_whatever_it_is_called() {
+    fn process_stat_is_parsed_with_any_process_name() {
         let line =
             format!("7 (a) b) S 1 {} 4242 0", (0..17).map(|n| n.to_string()).collect::<Vec<_>>().join(" "));
         let stat = ProcessStat::parse(&line).unwrap();
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn a_home_is_named_whole_or_meant_by_the_users() {
+    fn process_home_is_matched_exactly_or_by_default() {
         let home = Path::new("/home/ada/.polyclaw");
         for (environment, expected) in [
             ("A=1\0POLYCLAW_HOME=/home/ada/.polyclaw\0", true),
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_ended_and_was_not_reaped_is_gone() {
+    fn zombie_process_counts_as_gone() {
         let mut child = Command::new("true").spawn().unwrap();
         let number = i32::try_from(child.id()).unwrap();
         let began = std::time::Instant::now();
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_listens_where_a_socket_of_its_own_does() {
+    fn listening_address_is_matched_to_its_own_process() {
         let own = i32::try_from(std::process::id()).unwrap();
         for (bind, asked) in
             [("127.0.0.1", "127.0.0.1"), ("127.0.0.3", "127.0.0.3"), ("0.0.0.0", "127.0.0.1"), ("::1", "::1")]
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn others_are_foreign_and_a_number_that_is_used_again_is_too() {
+    fn other_processes_and_reused_pids_are_foreign() {
         let own = i32::try_from(std::process::id()).unwrap();
         let since = start_time(own).unwrap();
         assert_eq!(inspect_process(own, Some(since), Path::new("/nowhere")), ProcessState::Foreign);

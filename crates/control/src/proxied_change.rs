@@ -180,7 +180,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_changes_something_is_told_from_what_looks_talks_and_works() {
+    fn proxied_requests_are_classified_by_effect() {
         for (method, path, expected) in [
             (Method::GET, "/api/v1/agents", ProxiedCallKind::Read),
             (Method::OPTIONS, "/api/v1/agents", ProxiedCallKind::Read),
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn to_approve_a_call_needs_what_the_same_call_needs_directly() {
+    fn approving_a_call_needs_the_access_of_that_call() {
         for (tool, needed) in [
             ("agent_create", TokenAccess::Admin),
             ("agent_update", TokenAccess::Admin),
@@ -237,14 +237,14 @@ mod tests {
     }
 
     #[test]
-    fn a_cleanup_that_only_says_what_it_would_do_is_told_from_one() {
+    fn cleanup_dry_run_is_detected() {
         let cleanup = "/api/v1/sessions/cleanup";
         assert!(is_dry_run(cleanup, br#"{"dry_run":true}"#));
         assert!(!is_dry_run(cleanup, b"{}") && !is_dry_run("/api/v1/agents", br#"{"dry_run":true}"#));
     }
 
     #[test]
-    fn a_thing_is_looked_at_where_it_has_a_page() {
+    fn resource_path_is_the_nearest_readable_route() {
         for (path, expected) in [
             ("/api/v1/agents/ops", Some("/api/v1/agents/ops")),
             ("/api/v1/teams/t/tasks/1/claim", Some("/api/v1/teams/t")),

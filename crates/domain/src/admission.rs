@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stranger_gets_a_code_unless_the_policy_says_otherwise() {
+    fn dm_policy_decides_sender_admission() {
         let dm = from(PeerKind::Dm, "u1");
         let by = |dm_policy, allow: &[&str], paired| {
             let allow_from = allow.iter().map(|id| (*id).to_owned()).collect();
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_must_be_listed_and_must_speak_to_it() {
+    fn group_message_must_be_listed_and_mention_agent() {
         let group = from(PeerKind::Group, "g1");
         let spoken = SenderFacts { mentioned: true, paired: false };
         let closed = AccountAccess::default();

@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_one_who_asked_there_or_the_owner_can_answer() {
+    fn only_requester_in_conversation_or_owner_can_approve() {
         let origin = address("me", Some("1"));
         let bound = ApprovalBinding { origin: Some(&origin), fingerprint: "f" };
         let by = |address| check_responder(bound, &ApprovalResponder::Sender(address), None);
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fingerprint_is_of_the_values_not_of_their_order() {
+    fn call_fingerprint_ignores_key_order() {
         let one = call_fingerprint("t", &json!({ "a": 1, "b": { "c": [1, 2], "d": null } }));
         assert_eq!(one, call_fingerprint("t", &json!({ "b": { "d": null, "c": [1, 2] }, "a": 1 })));
         for other in
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_hide_something_is_written_out() {
+    fn hidden_characters_in_approval_text_are_escaped() {
         let what = describe_call("shell", &json!({ "command": "ls \u{202e}x\u{200b}\u{7}" }), None);
         assert!(what.contains("\\u{202e}x\\u{200b}") && !what.contains('\u{202e}'), "{what}");
         let long = format_question(Locale::English, "Ops", "id1", &format!("{}rm -rf /", "a".repeat(5_000)));
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn blanks_push_nothing_out_of_sight_and_nothing_looks_like_nothing() {
+    fn blank_runs_and_invisible_characters_are_shown() {
         let command = format!("echo ok{};  rm -rf /{}", " ".repeat(3_000), "\n".repeat(60_000));
         let what = describe_call("shell", &json!({ "command": command }), Some(&command));
         assert_eq!(what, "echo ok[3000 blanks];  rm -rf /[60000 blanks]");
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_message_of_a_question_has_its_buttons() {
+    fn only_approval_message_has_approval_buttons() {
         let asked = format_question(Locale::English, "Ops", "id-1", "shell ls");
         let commands: Vec<String> = approval_buttons(&format!("{}-0", question_key("id-1")), &asked)
             .into_iter()

@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_chain_shows_every_way_to_tamper_with_it() {
+    fn audit_chain_detects_tampering() {
         assert_eq!(verify(&chain()), Ok(()));
         let tampered = |change: &dyn Fn(&mut Vec<AuditRecord>)| {
             let mut links = chain();
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_head_shows_what_was_cut_off_and_what_was_put_in_its_place() {
+    fn audit_head_detects_truncated_or_replaced_entries() {
         let links = chain();
         let head = AuditHead { entries: 4, hash: links[3].hash.clone() };
         let mut whole = AuditChain::default();
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_of_an_entry_do_not_run_into_each_other() {
+    fn entry_hash_separates_its_fields() {
         let entry = |who: &str, action: &str| AuditEntry {
             who: who.into(),
             action: action.into(),

@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_a_name_whatever_is_in_it() {
+    fn author_tag_neutralises_hostile_names() {
         for (name, shown) in [
             ("Ann", "Ann"),
             ("", ""),
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn only_who_writes_among_others_is_named() {
+    fn author_is_named_only_in_shared_conversation() {
         let meta = |shared: Value| json!({ "sender": "5", "sender_name": null, "shared": shared });
         assert_eq!(
             MessageAuthor::from_shared_meta(&meta(json!(true))),

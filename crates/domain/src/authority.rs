@@ -84,7 +84,7 @@ mod tests {
     use crate::id::AgentId;
 
     #[test]
-    fn the_least_of_all_counts_and_what_is_not_known_is_the_least() {
+    fn lowest_authority_wins_and_unknown_is_non_owner() {
         let of = |marks: &[&str]| {
             Authority::lowest_of_senders(&marks.iter().map(|mark| (*mark).to_owned()).collect::<Vec<_>>())
         };
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_says_whose_it_is_and_silence_grants_nothing_on_channels() {
+    fn channel_message_without_authority_is_non_owner() {
         let mut meta = None;
         Authority::Owner.write_to_meta(&mut meta);
         let of = |origin: &MessageOrigin, meta: Option<&Value>, is_local| {

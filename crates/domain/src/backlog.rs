@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_runs_joins_or_is_held_by_what_is_going_on() {
+    fn session_load_decides_message_admission() {
         let load = |running, queued, waiting| SessionLoad { running, queued, waiting };
         assert_eq!(admit_message(&load(None, None, 0)), BacklogAdmission::Run);
         assert_eq!(admit_message(&load(turn("r"), None, 0)), BacklogAdmission::Hold);
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_waiting_is_drained_into_one_message() {
+    fn backlog_tasks_render_as_one_message() {
         let task = |id: &str, task: &str| BacklogTask {
             token: ResumeToken { message_id: MessageId::new(id), turn_id: TurnId::new("t"), steer_count: 1 },
             task: task.to_owned(),

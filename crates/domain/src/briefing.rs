@@ -209,7 +209,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_heartbeat_file_without_a_task_asks_for_nothing() {
+    fn heartbeat_file_without_tasks_is_ignored() {
         for empty in ["", "# Heartbeat\n\n- [ ]\n", "<!-- add tasks\nhere -->\n#\n-\n", "<!-- open"] {
             assert!(!has_heartbeat_tasks(empty), "{empty:?}");
         }
@@ -221,13 +221,13 @@ mod tests {
     }
 
     #[test]
-    fn no_files_are_no_text() {
+    fn empty_files_render_no_text() {
         assert_eq!(render_pages(&[]), "");
         assert_eq!(render_pages(&[("SOUL.md", text(" \n"))]), "");
     }
 
     #[test]
-    fn files_are_told_in_order_and_a_refusal_is_visible() {
+    fn files_render_in_order_with_refusals_shown() {
         let pages =
             [("AGENTS.md", text("Be kind.\n")), ("USER.md", BriefingPage::Refused("a symbolic link"))];
         assert_eq!(
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn long_files_are_cut_one_by_one_and_together() {
+    fn briefing_files_are_truncated_individually_and_in_total() {
         let long = |n: usize| text(&"ü".repeat(n));
         let one = render_pages(&[("AGENTS.md", long(20_001))]);
         assert!(
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sub_agent_is_told_its_work_only() {
+    fn subagent_briefing_includes_only_work_files() {
         let agent = AgentId::main();
         let policy = SkillPolicy::default();
         let reader = |is_sub_agent| BriefingReader {
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn an_identity_is_read_from_its_file_and_the_spec_wins() {
+    fn agent_spec_overrides_identity_file() {
         let file = read_identity(
             "# Who am I?\n\n- **Name:** Ada \u{202e}\n- **Emoji:** 🦀\n* Avatar: `a.png`\n- Vibe: calm",
         );

@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cost_is_exact_and_unknown_where_usage_is() {
+    fn usage_cost_is_exact_or_unknown() {
         let price = ModelPrice { input: 3.0, output: 15.0, cached: Some(0.3) };
         assert_eq!(price.usage_cost(usage(1_000_000, 1_000_000, None)), Some(usd_to_nanos(18.0)));
         assert_eq!(price.usage_cost(usage(1_000, 0, Some(900))), Some(100 * 3_000 + 900 * 300));
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn a_day_begins_where_the_clock_of_the_instance_says() {
+    fn budget_day_starts_at_configured_offset() {
         let noon = Millis::parse("2026-11-16T12:00:00.000Z").unwrap();
         let utc = BudgetCalendar::default();
         assert_eq!(utc.day_start(utc.day_number(noon)).to_string(), "2026-11-16T00:00:00.000Z");
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn the_call_that_reaches_the_limit_is_the_last_and_four_fifths_are_warned_of() {
+    fn daily_limit_warns_at_80_percent_and_stops_at_maximum() {
         let limits = DailyLimits { tokens: Some(101), nanos: Some(usd_to_nanos(1.0)) };
         let used = |tokens, dollars| BudgetAmount { tokens, nanos: usd_to_nanos(dollars) };
         assert_eq!(limits.reached_limit(used(100, 0.99)), None);
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn a_purse_is_known_by_its_name_and_the_user_is_told_which_when_and_how() {
+    fn budget_scope_name_parses_back_and_refusal_names_it() {
         for scope in [
             BudgetScope::Instance,
             BudgetScope::Agent("main".into()),

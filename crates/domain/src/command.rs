@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn one_word_behind_a_slash_that_is_no_command_is_told_from_a_message() {
+    fn unknown_command_word_is_distinguished_from_message() {
         for (line, word) in [
             ("/bogus", Some("bogus")),
             (" /Statsu ", Some("Statsu")),
@@ -384,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_command_is_told_its_nearest_name() {
+    fn unknown_command_error_suggests_nearest_name() {
         let agents = [id("ops-night")];
         let text_of = |word: &str| UnknownCommand::new(word, &agents).user_message(Locale::English);
         assert_eq!(
@@ -402,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn to_look_is_not_to_change() {
+    fn showing_needs_lower_role_than_changing() {
         let reach = |line| parse(line).map(|(command, rest)| command.required_role_for(rest));
         for line in ["/model", "/language", "/subagents", "/subagents list"] {
             assert_eq!(reach(line), Some(RequiredRole::Anyone), "{line}");
@@ -415,7 +415,7 @@ mod tests {
     }
 
     #[test]
-    fn steering_is_an_ordinary_message() {
+    fn steer_prefix_is_stripped_from_message() {
         assert_eq!(strip_steer_prefix("/steer do this"), "do this");
         assert_eq!(strip_steer_prefix(" /Steer  do this"), "do this");
         assert_eq!(strip_steer_prefix("/steered ship"), "/steered ship");
@@ -423,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn a_menu_holds_names_that_platforms_take_and_each_once() {
+    fn menu_names_are_valid_and_unique() {
         let agents = [(id("ops-night"), "Night watch"), (id("ops_night"), ""), (id("code"), "")];
         let (items, left_out) = build_menu(agents.iter().map(|(id, does)| (id, *does)), Locale::English);
         let names: Vec<&str> = items.iter().map(|item| item.command.as_str()).collect();
@@ -442,7 +442,7 @@ mod tests {
     }
 
     #[test]
-    fn commands_and_words_to_come_are_no_agents() {
+    fn command_words_are_reserved_agent_ids() {
         assert!(is_reserved_id(&id("status")) && is_reserved_id(&id("steer")) && is_reserved_id(&id("team")));
         assert!(!is_reserved_id(&id("statuses")));
     }

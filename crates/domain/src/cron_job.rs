@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_late_runs_by_policy_and_says_so() {
+    fn late_cron_job_follows_catch_up_policy_with_remark() {
         let hour = 3_600_000;
         let hourly = errand("every 1h", CatchUp::Skip);
         assert_eq!(hourly.newest_due(Millis(0), Millis(hour - 1)), None);
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_next_is_behind_what_was_looked_after_unless_the_clock_was_set_back() {
+    fn next_due_follows_last_run_unless_clock_was_set_back() {
         let hour = 3_600_000;
         let hourly = errand("every 1h", CatchUp::Skip);
         let now = Millis(10 * hour - 60_000);

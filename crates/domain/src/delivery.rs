@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_internal_or_unasked_for_leaves() {
+    fn gate_suppresses_internal_and_unrequested_text() {
         let text = || "hello".to_owned();
         assert!(apply_gate(Some(address("telegram")), DeliveryPolicy::ALLOW_ALL, text()).is_ok());
         assert_eq!(
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn silence_is_an_outcome_not_text() {
+    fn gate_suppresses_empty_and_no_reply_text() {
         for quiet in ["", "  \n", "NO_REPLY", " NO_REPLY\n"] {
             assert_eq!(
                 apply_gate(Some(address("telegram")), DeliveryPolicy::ALLOW_ALL, quiet.into()),
@@ -220,14 +220,14 @@ mod tests {
     }
 
     #[test]
-    fn retries_wait_from_a_second_to_a_minute_and_end() {
+    fn delivery_retry_delays_grow_to_one_minute_and_end() {
         let pauses: Vec<_> = (1..=6).map(retry_delay_ms).collect();
         assert_eq!(pauses, [Some(1_000), Some(3_000), Some(8_000), Some(22_000), Some(60_000), None]);
     }
 
     proptest! {
         #[test]
-        fn parts_join_to_the_text_and_fit(text in r"(\PC{0,30}[ \n]{0,50}){0,4}", max in 1usize..40) {
+        fn split_parts_fit_limit_and_rejoin_to_text(text in r"(\PC{0,30}[ \n]{0,50}){0,4}", max in 1usize..40) {
             let parts = apply_gate(Some(address("x")), DeliveryPolicy::ALLOW_ALL, text.clone()).map(|o| o.split_by_limit(max)).unwrap_or_default();
             if !is_silence(&text) {
                 prop_assert_eq!(split_text(&text, max).concat(), &text[..]);

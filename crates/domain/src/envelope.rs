@@ -175,7 +175,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn types_are_words_joined_by_dots_and_patterns_may_end_in_a_star() {
+    fn envelope_kinds_and_patterns_have_valid_syntax() {
         for (text, kind, pattern) in [
             ("task.handoff", true, true),
             ("response", true, true),
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn the_exact_type_fits_best_and_then_the_longest_prefix() {
+    fn exact_kind_beats_longest_prefix_pattern() {
         let fit =
             |pattern: &str, kind: &str| EnvelopeKindPattern::parse(pattern).unwrap().match_specificity(kind);
         assert!(fit("task.a", "task.a") > fit("task.*", "task.a"));
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn an_envelope_is_tried_again_later_and_later_and_then_given_up() {
+    fn envelope_retry_backs_off_until_exhausted_or_expired() {
         let (now, far) = (Millis(1_000_000), Millis(9_000_000));
         for (attempts, whole) in [(1, 1_000), (2, 2_000), (3, 4_000), (6, 32_000), (7, 60_000), (40, 60_000)]
         {
@@ -225,13 +225,13 @@ mod tests {
     }
 
     #[test]
-    fn answers_are_not_answered() {
+    fn answer_kinds_are_recognised() {
         let kinds = ["response", "task.result", "task.status", "task.handoff", "note"];
         assert_eq!(kinds.map(is_answer_kind), [true, true, true, false, false]);
     }
 
     #[test]
-    fn every_word_is_read_back() {
+    fn envelope_states_and_events_parse_back() {
         assert!(EnvelopeState::ALL.iter().all(|state| EnvelopeState::parse(state.as_str()) == Some(*state)));
         assert!(
             EnvelopeEventKind::ALL.iter().all(|kind| EnvelopeEventKind::parse(kind.as_str()) == Some(*kind))

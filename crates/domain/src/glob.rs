@@ -18,7 +18,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_star_is_any_text_and_everything_else_is_itself() {
+    fn star_matches_any_text_and_rest_is_literal() {
         for (pattern, name, expected) in [
             ("a*c", "abc", true),
             ("a*c", "ab", false),

@@ -34,7 +34,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_read_back() {
+    fn formatted_value_parses_back() {
         let bytes: Vec<u8> = (0..=255).collect();
         assert_eq!(decode_hex(&encode_hex(&bytes)), Some(bytes.clone()));
         assert_eq!(decode_hex(&encode_hex(&bytes).to_uppercase()), Some(bytes));
@@ -42,7 +42,7 @@ mod tests {
     }
 
     #[test]
-    fn anything_else_is_nothing() {
+    fn invalid_hex_is_refused() {
         for text in ["a", "0g", "+1", " 1", "é", "0x10", "00 "] {
             assert_eq!(decode_hex(text), None, "{text}");
         }

@@ -195,7 +195,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_derived_run_id_is_short_and_the_same_for_the_same_cause() {
+    fn derived_run_id_is_short_and_deterministic() {
         let cause = "telegram:default:8-agent:main:telegram:dm:7";
         let id = RunId::from_cause(cause);
         assert_eq!((id.clone(), id.as_str().len()), (RunId::from_cause(cause), 28));
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_of_calls_hold_no_hostile_text() {
+    fn call_ids_contain_no_hostile_text() {
         let turn = TurnId::new("t");
         assert_eq!(id_for_call(&turn, "call-0"), "t-call-0");
         for hostile in ["a\u{202e}b", "<b>", "a b", "../x", &"x".repeat(25)] {
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_call_has_the_same_uuid_whatever_it_is_made_of() {
+    fn uuid_for_call_is_deterministic_and_well_formed() {
         let one = uuid_for_call("turn-\u{202e}<b>");
         assert_eq!((one.len(), one.matches('-').count()), (36, 4));
         assert!(

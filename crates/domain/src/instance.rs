@@ -245,7 +245,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_plain_words() {
+    fn only_plain_words_are_valid_names() {
         for good in ["a", "A-1", "0", &"x".repeat(64)] {
             assert!(InstanceName::parse(good).is_ok(), "{good}");
         }
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn the_status_is_what_the_process_table_says() {
+    fn instance_status_follows_process_state() {
         let known = InstanceFacts {
             archived: false,
             desired: DesiredState::Running,
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn the_policy_decides_what_follows_an_end() {
+    fn restart_policy_decides_after_process_end() {
         let (now, once) = (Millis(1_000_000), [Millis(1_000_000)]);
         for (restart, in_good_order, expected) in [
             (RestartPolicy::Never, true, RestartDecision::StayStopped),
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn starts_again_come_later_and_later_until_the_breaker_opens() {
+    fn restarts_back_off_until_breaker_opens() {
         let crashes: Vec<Millis> = (1..=5).map(|n| Millis(n * 10_000)).collect();
         let pauses: Vec<RestartDecision> = (1..=5)
             .map(|n| decide_restart(RestartPolicy::OnFailure, false, &crashes[..n], crashes[n - 1]))

@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_schema_that_nothing_fits_is_named() {
+    fn invalid_json_schema_is_reported() {
         for (schema, wrong) in [
             (json!({}), None),
             (json!(true), None),
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_is_held_against_every_part_of_a_schema() {
+    fn value_is_checked_against_every_schema_keyword() {
         let schema = json!({
             "type": "object", "additionalProperties": false, "required": ["name", "tags"],
             "properties": {

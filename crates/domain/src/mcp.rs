@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn names_carry_their_server_and_fit_every_provider() {
+    fn mcp_tool_names_have_server_prefix_and_valid_characters() {
         assert_eq!(names("files", &["read", "get-sum"]), ["mcp_files_read", "mcp_files_get-sum"]);
         assert_eq!(names("x", &["a.b", "ü", ""]), ["mcp_x_a_b", "mcp_x__", "mcp_x_"]);
         let odd = names("x", &["a.b", "a b", "a_b"]);
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn a_servers_prefix_is_never_anothers() {
+    fn invalid_mcp_server_names_are_refused() {
         assert!(is_server_name("git-hub2"));
         for bad in ["a_b", "", "A", "1a", "a b", &"a".repeat(33)] {
             assert!(!is_server_name(bad), "{bad}");

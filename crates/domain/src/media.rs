@@ -212,7 +212,7 @@ pub(crate) mod tests {
     pub(crate) const PNG: &[u8] = b"\x89PNG\r\n\x1a\n a small one";
 
     #[test]
-    fn what_an_image_is_its_first_bytes_say() {
+    fn image_type_is_detected_from_first_bytes() {
         let table: [(&[u8], Option<&str>); 9] = [
             (PNG, Some("image/png")),
             (b"\xff\xd8\xff\xe0 jfif", Some("image/jpeg")),
@@ -231,7 +231,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn an_image_is_taken_up_to_its_limit_and_not_beyond() {
+    fn image_size_limit_is_enforced() {
         let large = |bytes: usize| {
             let mut image = PNG.to_vec();
             image.resize(bytes, 0);
@@ -248,7 +248,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn base64_is_read_with_and_without_its_padding() {
+    fn base64_image_parses_with_and_without_padding() {
         let image = Image::from_bytes(PNG).unwrap();
         let text = image.to_base64();
         assert_eq!(Image::from_base64(&text), Ok(image.clone()));
@@ -259,7 +259,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn an_image_is_written_down_as_its_hash_and_its_bytes_are_not_shown() {
+    fn image_serializes_as_hash_and_debug_hides_bytes() {
         let image = Image::from_bytes(PNG).unwrap();
         let text = serde_json::to_string(&AttachmentImage::Fresh(image.clone())).unwrap();
         assert_eq!(text, format!("\"{}\"", MediaHash::from_bytes(PNG).as_str()));

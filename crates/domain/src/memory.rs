@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_in_a_chat_stays_there_unless_it_is_the_owners() {
+    fn memory_from_chat_channels_defaults_to_session_scope() {
         for own in ["agent:main:main", "agent:ops:web:dm:x", "agent:ops:cli:dm:y"] {
             assert_eq!(default_scope(MemoryScope::Agent, &key(own)), MemoryScope::Agent, "{own}");
             assert_eq!(default_scope(MemoryScope::Session, &key(own)), MemoryScope::Session, "{own}");
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_scope_is_never_widened_beyond_the_policy() {
+    fn memory_scope_is_never_wider_than_policy() {
         use MemoryScope::{Agent, Session, Shared};
         for (wanted, most, given) in [
             (Shared, Agent, Agent),
@@ -186,13 +186,13 @@ mod tests {
     }
 
     #[test]
-    fn the_same_words_have_the_same_key_whatever_their_spacing() {
+    fn derived_memory_key_ignores_amount_of_whitespace() {
         assert_eq!(derived_key("note", "a  b\n"), derived_key("note", "a b"));
         assert_ne!(derived_key("note", "a b"), derived_key("note", "ab"));
     }
 
     #[test]
-    fn what_is_empty_or_too_long_is_refused() {
+    fn empty_or_too_long_memory_is_refused() {
         let memory = |content: &str, key: &str| MemoryEntry {
             id: MemoryId::new("m"),
             agent: AgentId::main(),

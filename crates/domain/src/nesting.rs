@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_of_toml_nest_too() {
+    fn toml_nesting_includes_dotted_keys() {
         for harmless in [
             "a = [[1, 2], [3]]\n[[agents.list]]\nid = \"x\"\n".repeat(1_000),
             format!("a = \"{}\"", ".".repeat(1_000)),

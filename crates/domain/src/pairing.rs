@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_code_is_read_as_people_type_it() {
+    fn pairing_code_parses_as_typed() {
         let code = PairingCode::from_nonce("some nonce");
         assert_eq!(code.as_str().len(), CODE_LENGTH);
         assert_ne!(code, PairingCode::from_nonce("another"));

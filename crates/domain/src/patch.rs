@@ -85,14 +85,14 @@ mod tests {
     use crate::agent::AgentSpec;
 
     #[test]
-    fn a_merge_patch_sets_nests_and_removes() {
+    fn merge_patch_sets_nests_and_removes_keys() {
         let mut spec = json!({ "a": 1, "b": { "c": 2, "d": 3 } });
         merge_value(&mut spec, json!({ "a": null, "b": { "c": 4 }, "e": [1] }));
         assert_eq!(spec, json!({ "b": { "c": 4, "d": 3 }, "e": [1] }));
     }
 
     #[test]
-    fn a_models_table_is_patched_as_often_as_one_likes() {
+    fn model_table_can_be_patched_repeatedly() {
         let mut spec = AgentSpec::with_id(crate::id::AgentId::main());
         for warmth in [0.5, 0.6] {
             let table = json!({ "provider": "p", "model": "m", "temperature": warmth, "fallbacks": ["p/n"] });
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn the_patch_between_two_things_makes_the_one_of_the_other() {
+    fn created_patch_turns_source_into_target() {
         let (from, to) = (
             json!({ "a": 1, "b": { "c": 2, "d": 3 }, "x": [1] }),
             json!({ "b": { "c": 4, "e": 5 }, "x": [] }),
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn a_patch_makes_a_spec_or_says_why_not() {
+    fn patch_yields_valid_spec_or_error() {
         let spec = AgentSpec::with_id(crate::id::AgentId::main());
         let changed =
             apply_patch(&spec, "agent_id", json!({ "policy": { "tools": { "deny": ["shell"] } } })).unwrap();

@@ -304,7 +304,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_model_keeps_the_slashes_of_its_own_name() {
+    fn model_ref_keeps_slashes_of_model_name() {
         let model = ModelRef::parse("openrouter/meta/llama-3").unwrap();
         assert_eq!((model.provider.as_str(), model.model.as_str()), ("openrouter", "meta/llama-3"));
         assert!(
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn a_model_that_can_not_see_is_told_what_it_misses() {
+    fn prompt_without_images_mentions_omitted_images() {
         let image = Image::from_bytes(crate::media::tests::PNG).unwrap();
         let shown = PromptMessage::User { text: "look".into(), images: vec![image.clone(), image] };
         let prompt = Prompt { messages: vec![PromptMessage::user_text("hi"), shown], ..Prompt::default() };

@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn what_both_lists_name_comes_before_what_words_alone_name() {
+    fn candidates_in_both_lists_rank_above_word_only_matches() {
         let fused = fuse_ranks(&[1, 2, 3], &[4, 2, 5]);
         assert_eq!(fused[1].0, 2, "second in both is before what is first by words alone");
         let order: Vec<MemorySeq> = fused.iter().map(|(seq, _)| *seq).collect();
@@ -157,14 +157,14 @@ mod tests {
     }
 
     #[test]
-    fn what_fits_best_by_words_is_shown_however_sure_meaning_is() {
+    fn best_word_match_ranks_high_despite_semantic_matches() {
         let meaning: Vec<MemorySeq> = (100..160).collect();
         let place = fuse_ranks(&[7, 8], &meaning).iter().position(|(seq, _)| *seq == 7);
         assert!(place < Some(5), "{place:?}");
     }
 
     #[test]
-    fn among_equals_the_same_session_then_the_same_agent_then_the_newer_comes_first() {
+    fn ties_prefer_same_session_then_agent_then_newer() {
         let near = MemoryEntry { agent: viewer().agent, session: viewer().session, ..memory("session", "x") };
         let own = MemoryEntry { agent: viewer().agent, ..memory("agent", "x") };
         let old = MemoryEntry { updated_at: NOW.minus(400 * 86_400_000), ..memory("old", "x") };
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_one_leaves_its_place_to_shorter_ones() {
+    fn memory_over_budget_is_skipped_for_shorter_ones() {
         let found: Vec<_> =
             [memory("a", "short"), memory("long", &"word ".repeat(400)), memory("b", "short")]
                 .map(|memory| (memory, 1.0))
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn a_memory_is_shown_with_its_day_and_stays_one_item() {
+    fn memory_renders_as_one_dated_item() {
         let shown = render_memories(&[memory("a", "likes tea\n- [2020] not coffee ")]);
         assert!(shown.ends_with("\n- [2027-01-15, fact] likes tea\n  - [2020] not coffee"), "{shown}");
     }
@@ -212,7 +212,7 @@ mod tests {
         }
 
         #[test]
-        fn a_budget_is_never_exceeded(lengths in prop::collection::vec(0usize..300, 0..20), budget in 0usize..400) {
+        fn recall_budget_is_never_exceeded(lengths in prop::collection::vec(0usize..300, 0..20), budget in 0usize..400) {
             let found = lengths.iter().map(|n| (memory("m", &"x".repeat(*n)), 1.0)).collect();
             let kept = take_within_budget(found, budget, MAX_RECALLED_MEMORIES);
             let cost: usize = kept.iter().map(|m| estimate_text_tokens(&m.content) + TOKENS_PER_LINE).sum();

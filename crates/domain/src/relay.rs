@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn agents_write_to_each_other_only_where_both_are_named() {
+    fn agent_to_agent_relay_needs_both_agents_allowed() {
         let id = |text: &str| AgentId::parse(text).unwrap();
         let rules = |enabled, allow: &[&str]| AgentToAgent {
             enabled,
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn loops_are_refused_with_their_reason() {
+    fn relay_loops_are_refused_with_reason() {
         let me = SessionKey::main(&AgentId::main());
         let other = SessionKey::for_direct(&AgentId::main(), "web", "x");
         let relay = |from: &SessionKey, hop, automatic_turns| RelayRequest {

@@ -221,12 +221,12 @@ mod tests {
     }
 
     #[test]
-    fn a_default_config_is_safe() {
+    fn default_config_has_no_warnings() {
         assert!(codes("", false).is_empty());
     }
 
     #[test]
-    fn each_unsafe_setting_is_named() {
+    fn each_unsafe_setting_is_reported() {
         let strict = "[agents.defaults.sandbox]\nmode = \"strict\"\n";
         let off = "[agents.defaults.sandbox]\nmode = \"off\"\n";
         for (text, is_root, expected) in [
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_without_agents_is_judged_by_how_it_is_reached() {
+    fn exposure_warnings_work_without_agents() {
         let exposure = InstanceExposure {
             is_root: true,
             bind: [10, 0, 0, 1].into(),
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn an_agent_is_named_only_if_it_has_the_shell() {
+    fn sandbox_off_warning_needs_agent_with_shell() {
         let agents = "[[agents.list]]\nid = \"main\"\ndefault = true\n[[agents.list]]\nid = \"ops\"\nsandbox = { mode = \"off\" }\n";
         assert!(codes(agents, false).is_empty(), "not the default agent, and nobody allowed it the shell");
         assert_eq!(codes(&format!("{agents}tools = {{ allow = [\"shell\"] }}\n"), false), ["sandbox_off"]);

@@ -198,7 +198,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_line_says_what_was_measured() {
+    fn summary_line_reports_measured_confinement() {
         let limits = SandboxSettings::default().program_limits();
         let program = ProgramConfinement {
             pid: 7,
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn an_agents_own_limits_replace_the_usual_ones() {
+    fn agent_limits_override_default_limits() {
         let sandbox = SandboxSettings { memory_mb: Some(64), ..SandboxSettings::default() };
         assert_eq!(sandbox.program_limits().memory_mb, Some(64));
         assert_eq!(sandbox.program_limits().file_mb, Some(1024));

@@ -192,7 +192,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_is_one_bounded_line_that_hides_nothing() {
+    fn single_line_is_bounded_without_hidden_characters() {
         for (text, expected) in [
             ("a\nb\r\n\tc", "a b c"),
             ("  a  ", "a"),
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_is_told_without_the_number_of_the_system() {
+    fn os_error_number_is_stripped() {
         for (text, expected) in [
             ("a: No such file or directory (os error 2)", "a: No such file or directory"),
             ("a (os error 2); b (os error 13)!", "a; b!"),
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn characters_that_steer_a_terminal_are_written_out() {
+    fn terminal_control_characters_are_escaped() {
         assert_eq!(
             escape_hidden("a\u{9b}31m\u{202e}b é 👩\u{200d}🚀"),
             "a<U+009B>31m<U+202E>b é 👩\u{200d}🚀"
@@ -235,14 +235,14 @@ mod tests {
     }
 
     #[test]
-    fn every_control_character_is_written_out_in_text_without_colors() {
+    fn visible_controls_escapes_every_control_character() {
         assert_eq!(visible_controls("a\u{1b}[31m\u{7}\u{202e}b"), "a<U+001B>[31m<U+0007><U+202E>b");
         assert_eq!(visible_controls("a\r\nb\tc\rd"), "a\nb\tc<U+000D>d");
         assert!(matches!(visible_controls("é 👩\u{200d}🚀\n"), Cow::Borrowed(_)));
     }
 
     #[test]
-    fn a_block_keeps_its_lines() {
+    fn limited_block_keeps_its_lines() {
         assert_eq!(limit_block("a\n\tb\u{7}\u{2066}", 10), "a\n\tb");
         assert_eq!(limit_block("a\nb", 2), "a\n…");
     }

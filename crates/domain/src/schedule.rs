@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn cron_follows_the_clocks_of_its_zone() {
+    fn cron_schedule_follows_its_time_zone() {
         let days = due("0 9 * * *", "Europe/Berlin", "2026-10-24T00:00:00Z", 3);
         assert_eq!(days, ["2026-10-24T07:00:00Z", "2026-10-25T08:00:00Z", "2026-10-26T08:00:00Z"]);
         assert_eq!(
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn an_hour_that_comes_twice_is_due_once_and_one_that_is_left_out_still_is() {
+    fn repeated_hour_is_due_once_and_skipped_hour_still_runs() {
         let autumn = due("30 2 * * *", "Europe/Berlin", "2026-10-24T12:00:00Z", 2);
         assert_eq!(autumn, ["2026-10-25T00:30:00Z", "2026-10-26T01:30:00Z"]);
         let spring = due("30 2 * * *", "Europe/Berlin", "2026-03-28T12:00:00Z", 2);
@@ -209,7 +209,7 @@ mod tests {
 
     /// Zones change their clocks on different days and hours, and by different amounts.
     #[test]
-    fn every_zone_has_its_own_spring_and_autumn() {
+    fn daylight_saving_rules_follow_each_time_zone() {
         let autumn = due("30 1 * * *", "America/New_York", "2026-10-31T12:00:00Z", 2);
         assert_eq!(
             autumn,
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn a_moment_comes_once() {
+    fn at_schedule_is_due_once() {
         assert_eq!(
             due("at 2026-12-01 09:00", "Europe/Berlin", "2026-01-01T00:00:00Z", 5),
             ["2026-12-01T08:00:00Z"]
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_missed_is_counted_and_only_the_last_matters() {
+    fn missed_runs_are_counted_with_last_due_time() {
         let hourly = Schedule::parse("0 * * * *", None).unwrap();
         let missed = |since, now| hourly.count_missed(at(since), at(now));
         assert_eq!(missed("2026-01-01T00:00:00Z", "2026-01-01T00:59:00Z"), None);
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn rubbish_is_refused_with_a_reason() {
+    fn invalid_schedule_is_refused_with_reason() {
         for text in [
             "",
             "daily",

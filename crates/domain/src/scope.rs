@@ -136,7 +136,7 @@ mod tests {
 
     /// Direct messages in four scopes; groups and channels of two accounts, each alone, in a thread and in a topic.
     #[test]
-    fn every_shape_in_every_scope() {
+    fn session_keys_for_every_peer_kind_and_dm_scope() {
         let scopes =
             [DmScope::Main, DmScope::PerPeer, DmScope::PerChannelPeer, DmScope::PerAccountChannelPeer];
         let places: [(PeerKind, &str, [&str; 4]); 6] = [
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn a_linked_person_is_one_and_nobody_else_is_them() {
+    fn identity_links_join_only_linked_senders() {
         let named =
             BTreeMap::from([("alice".to_owned(), vec!["telegram:1".to_owned(), "discord:2".to_owned()])]);
         let links = IdentityLinks::new(&named);

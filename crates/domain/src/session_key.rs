@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_conversation_with_one_person_is_private() {
+    fn dm_and_main_session_keys_are_private() {
         for (key, expected) in [
             ("agent:a:main", true),
             ("agent:a:dm:p", true),
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_of_the_known_shapes_are_read() {
+    fn known_session_key_shapes_parse() {
         for good in [
             "agent:main:main",
             "agent:ops:telegram:dm:123",
@@ -225,14 +225,14 @@ mod tests {
     }
 
     #[test]
-    fn capitals_of_a_platforms_ids_are_read_as_they_stand_in_keys() {
+    fn uppercase_ids_in_session_keys_are_normalised() {
         let written = SessionKey::parse("agent:main:slack:dm:UBOB").unwrap();
         assert_eq!(written, SessionKey::parse("agent:main:slack:dm:%55%42%4f%42").unwrap());
         assert_eq!(written.parts().last().map(String::as_str), Some("UBOB"));
     }
 
     #[test]
-    fn rubbish_is_not_a_key() {
+    fn malformed_session_keys_are_refused() {
         for bad in [
             "",
             "main",
@@ -252,7 +252,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_id_comes_back_as_it_went_in(a in any::<String>(), b in any::<String>()) {
+        fn session_key_parts_round_trip(a in any::<String>(), b in any::<String>()) {
             let key = peer(&a, &b);
             let parts = key.parts();
             prop_assert_eq!(&parts[2..], &[a, "dm".to_owned(), b]);

@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn deny_wins_and_patterns_are_globs() {
+    fn skill_policy_deny_wins_and_patterns_are_globs() {
         assert!(policy(&[], &[]).allows_skill("weather"));
         assert!(policy(&["git-*"], &[]).allows_skill("git-review"));
         assert!(!policy(&["git-*"], &[]).allows_skill("weather"));
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_plain_words() {
+    fn only_plain_words_are_valid_names() {
         for (name, expected) in [
             ("weather", true),
             ("1password", true),
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn the_list_is_bounded_and_says_so() {
+    fn skill_list_is_limited_with_omitted_count() {
         let most = SkillListLimits { skills: 64, chars: 12_000 };
         assert_eq!(render_skill_list([].into_iter(), most), "");
         let many: Vec<Skill> = (0..200).map(|n| skill(&format!("s{n}"), &"long ".repeat(400))).collect();
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn clones_with_noise_behind_their_name_are_told_apart() {
+    fn lookalike_skill_names_are_detected() {
         for (a, b, expected) in [
             ("weather", "weather-x7k2", true),
             ("github", "githib", true),

@@ -143,7 +143,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_run_is_below_the_call_that_began_it() {
+    fn run_span_id_equals_span_of_its_tool_call() {
         let turn = TurnId::new("t1");
         assert_eq!(
             OtelSpanId::for_tool_call(&turn, "call-0"),
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn marks_are_the_same_in_every_life() {
+    fn trace_ids_are_deterministic() {
         assert_eq!(OtelTraceId::for_trace(&TraceId::new("x")), OtelTraceId::for_trace(&TraceId::new("x")));
         assert_ne!(OtelTraceId::for_trace(&TraceId::new("x")), OtelTraceId::for_trace(&TraceId::new("y")));
     }

@@ -292,7 +292,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_short_plain_words() {
+    fn team_names_are_short_plain_words() {
         for good in ["a", "0", "web-team", "a_b-c", &"x".repeat(50)] {
             assert!(check_team_name(good).is_ok(), "{good}");
         }

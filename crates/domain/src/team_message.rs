@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_summary_is_the_first_ten_words_of_a_longer_letter() {
+    fn summary_is_first_ten_words_of_long_message() {
         let words = |n: usize| (1..=n).map(|n| format!("w{n}")).collect::<Vec<_>>().join(" ");
         assert_eq!(summarize_message(None, &words(20)), format!("{}...", words(10)));
         assert_eq!(summarize_message(None, &words(10)), words(10));
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn a_letter_is_an_element_with_what_it_has() {
+    fn message_renders_as_element_with_its_attributes() {
         assert_eq!(
             render_element(&letter("hi")),
             "<teammate-message teammate_id=\"researcher\" type=\"message\" summary=\"found it\">hi</teammate-message>"
@@ -218,7 +218,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_message_ends_its_own_element(content in any::<String>(), summary in any::<String>()) {
+        fn message_cannot_close_its_own_element(content in any::<String>(), summary in any::<String>()) {
             let shown = render_element(&TeamMessage { summary, ..letter(&content) });
             prop_assert_eq!(shown.matches('<').count(), 2);
             prop_assert_eq!(shown.matches('>').count(), 2);

@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn known_instants_read_as_people_write_them() {
+    fn known_instants_format_as_rfc3339() {
         assert_eq!(Millis(0).to_string(), "1970-01-01T00:00:00.000Z");
         assert_eq!(Millis(951_782_399_999).to_string(), "2000-02-28T23:59:59.999Z");
         assert_eq!(Millis(951_782_400_000).to_string(), "2000-02-29T00:00:00.000Z");
@@ -93,13 +93,13 @@ mod tests {
     }
 
     #[test]
-    fn a_length_is_said_in_two_units_at_most() {
+    fn duration_uses_at_most_two_units() {
         let texts = [999, 59_999, 2_049_000, 7_500_000, 108_000_001].map(format_duration);
         assert_eq!(texts, ["0 s", "59 s", "34 min", "2 h 5 min", "1 d 6 h"]);
     }
 
     #[test]
-    fn nonsense_is_refused() {
+    fn invalid_timestamp_is_refused() {
         for bad in [
             "",
             "2000",
@@ -114,7 +114,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_read_back(ms in -62_135_596_800_000i64..253_402_300_799_999) {
+        fn formatted_value_parses_back(ms in -62_135_596_800_000i64..253_402_300_799_999) {
             prop_assert_eq!(Millis::parse(&Millis(ms).to_string()), Some(Millis(ms)));
         }
     }

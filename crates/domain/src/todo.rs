@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_list_reads_like_one_and_has_limits() {
+    fn todo_list_renders_and_enforces_limits() {
         let item = |text: &str, state| TodoItem { text: text.to_owned(), state };
         let items =
             [item("plan", TodoState::Done), item("build", TodoState::Doing), item("ship", TodoState::Open)];

@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn sixty_models_are_shown_and_of_each_provider_how_many_more() {
+    fn model_list_shows_sixty_models_and_counts_the_rest() {
         let all = [models("big", 100), models("small", 5), models("other", 70)].concat();
         let text = model_lines(&all, Locale::English);
         let (more, shown): (Vec<&str>, Vec<&str>) = text.lines().partition(|line| line.contains("more)"));

@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn what_calls_were_made_with_counts_too() {
+    fn history_cache_size_includes_call_arguments() {
         let mut long = history(10);
         let arguments = serde_json::json!({ "content": "x".repeat(MAX_CACHE_BYTES) });
         let call = polyclaw_domain::tool::ToolCall { id: "c".into(), name: "write_file".into(), arguments };
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn what_spoke_longest_ago_is_forgotten_first() {
+    fn history_cache_evicts_least_recently_used_session() {
         let key = |name| SessionKey::for_direct(&AgentId::main(), "chat", name);
         let histories = HistoryCache::default();
         for name in ["a", "b", "c"] {

@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_gets_its_session_only_and_can_ask_again_from_a_number() {
+    fn subscriber_gets_only_its_session_and_can_replay_from_seq() {
         let hub = Hub::default();
         let mut watch = hub.subscribe(&key("a"));
         hub.publish(&key("a"), FrameKind::Changed);
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_too_far_behind_is_let_go() {
+    fn lagging_subscriber_is_dropped() {
         let hub = Hub::default();
         let mut watch = hub.subscribe(&key("a"));
         for _ in 0..=MAX_LAG_FRAMES {
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_that_comes_in_the_middle_is_told_first_what_was_said_so_far() {
+    fn late_subscriber_first_gets_partial_text() {
         let hub = Hub::default();
         hub.publish(&key("a"), delta("t", 0, "Once "));
         hub.publish(&key("a"), FrameKind::DelegateDelta { speaker: speaker("r"), text: "I ".into() });
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_stored_or_no_longer_counts_is_not_told_to_those_who_come_later() {
+    fn late_subscriber_gets_no_stored_or_discarded_text() {
         let turn = || TurnId::new("t");
         let restarted = FrameKind::Restarted { turn_id: turn() };
         let started = FrameKind::Started { turn_id: turn(), agent_id: "main".into(), resumes: Vec::new() };
@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_from_the_start_is_told_whole_and_once_what_is_just_being_said() {
+    fn replay_from_start_merges_deltas_of_current_step() {
         let hub = Hub::default();
         let turn_id = || TurnId::new("t");
         let thought = || FrameKind::Reasoning { turn_id: turn_id(), step: 1, text: "hm".into() };
@@ -374,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn one_who_went_away_in_the_middle_of_a_word_is_not_heard_later() {
+    fn dropped_delegate_text_is_not_replayed() {
         let hub = Hub::default();
         let first = hub.publish(&key("a"), FrameKind::DelegateStarted(speaker("r")));
         hub.publish(&key("a"), FrameKind::DelegateDelta { speaker: speaker("r"), text: "I".into() });
@@ -387,7 +387,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_reader_of_long_frames_is_let_go_sooner_and_one_that_reads_never() {
+    async fn lag_limit_counts_bytes_and_spares_fast_subscriber() {
         let hub = Hub::default();
         let (mut slow, mut quick) = (hub.subscribe(&key("a")), hub.subscribe(&key("a")));
         for _ in 0..20 {
@@ -408,7 +408,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_is_bounded_in_bytes_too() {
+    fn retained_frames_are_limited_in_bytes() {
         let hub = Hub::default();
         for n in 0..100 {
             let text = "x".repeat(1_000_000);
@@ -423,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_longer_kept_is_said() {
+    fn replay_of_dropped_frames_returns_too_old() {
         let hub = Hub::default();
         for _ in 0..RETAINED_FRAMES + 10 {
             hub.publish(&key("a"), FrameKind::Changed);

@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_newcomer_enters_only_where_nobody_waits() {
+    fn new_turn_enters_lane_only_if_none_waits() {
         let lanes = Arc::new(LaneScheduler::default());
         let first = lanes.try_enter(JobLane::Main, 1);
         assert!(first.is_some() && lanes.try_enter(JobLane::Main, 1).is_none());

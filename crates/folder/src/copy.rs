@@ -145,7 +145,7 @@ impl<'a> FolderCopy<'a> {
     }
 }
 
-/// Copies one file or link. Nothing else is copied: it is an error, as is whatever can not be read.
+/// Copies one file or link. Nothing else is copied: it is an error, as is whatever cannot be read.
 pub fn copy_entry(from: (&FolderHandle, &OsStr), to: &FolderHandle) -> io::Result<()> {
     let mut is_copied = false;
     let mut note = |_: &Path, _: CopiedEntry<'_>| {
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn links_stay_links_and_pipes_are_left_out() {
+    fn copy_keeps_symlinks_and_skips_pipes() {
         let room = tempfile::tempdir().unwrap();
         let (from, to) = (room.path().join("from"), room.path().join("to"));
         fs::create_dir_all(from.join("sub/empty")).unwrap();
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn folders_that_are_too_deep_are_named_and_left_out() {
+    fn copy_reports_and_skips_too_deep_folders() {
         let room = tempfile::tempdir().unwrap();
         let (from, to) = (room.path().join("from"), room.path().join("to"));
         fs::create_dir_all(&from).unwrap();

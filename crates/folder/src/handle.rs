@@ -322,7 +322,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn replacing_keeps_the_mode_and_leaves_no_temporary_file() {
+    fn replaced_file_keeps_mode_and_leaves_no_temporary_file() {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("run.sh");
         std::fs::write(&path, "old").unwrap();
@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn a_temporary_file_left_by_a_crash_is_passed_over() {
+    fn leftover_temporary_file_does_not_block_replace() {
         let home = tempfile::tempdir().unwrap();
         let folder = FolderHandle::open(home.path()).unwrap();
         let (left, _) = folder.create_temporary().unwrap();
@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_read_through_a_link_or_from_a_pipe() {
+    fn symlinks_and_pipes_are_not_read() {
         let (home, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         std::fs::write(outside.path().join("secret"), "secret").unwrap();
         std::os::unix::fs::symlink(outside.path(), home.path().join("folder")).unwrap();
@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn a_replace_that_fails_cleans_up() {
+    fn failed_replace_removes_its_temporary_file() {
         let home = tempfile::tempdir().unwrap();
         std::fs::create_dir(home.path().join("taken")).unwrap();
         let folder = FolderHandle::open(home.path()).unwrap();

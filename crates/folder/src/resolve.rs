@@ -22,7 +22,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn links_are_resolved_and_missing_names_are_kept() {
+    fn symlinks_are_resolved_and_missing_names_kept() {
         let room = tempfile::tempdir().unwrap();
         let root = room.path().canonicalize().unwrap();
         std::fs::create_dir(root.join("real")).unwrap();

@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn temporary_files_of_processes_that_are_gone_are_swept() {
+    fn temporary_files_of_dead_processes_are_removed() {
         let (home, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let below = home.path().join("a/b");
         std::fs::create_dir_all(&below).unwrap();

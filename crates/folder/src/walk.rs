@@ -27,7 +27,7 @@ struct WalkLevel {
     folders: Vec<OsString>,
 }
 
-/// Calls `visit` for everything below `root`, links not followed, until it fails. Folders that can not be opened are
+/// Calls `visit` for everything below `root`, links not followed, until it fails. Folders that cannot be opened are
 /// passed over.
 pub fn walk_folder(
     root: FolderHandle,

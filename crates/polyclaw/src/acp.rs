@@ -191,7 +191,7 @@ mod tests {
     use crate::output::CliOutput;
 
     #[tokio::test]
-    async fn a_cancel_counts_for_the_prompts_that_came_before_it() {
+    async fn session_cancel_applies_only_to_earlier_prompts() {
         let global = GlobalOptions { json: false, url: None, token: None };
         let context = CommandContext { home: Home::at("none".into()), output: CliOutput::new(false), global };
         let editor = EditorConnection {

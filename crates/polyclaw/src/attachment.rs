@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_is_attached_as_what_it_is_and_not_as_what_it_is_called() {
+    fn attachment_type_comes_from_content_not_file_name() {
         let home = tempfile::tempdir().unwrap();
         let attach = |name: &str, content: &[u8]| {
             std::fs::write(home.path().join(name), content).unwrap();

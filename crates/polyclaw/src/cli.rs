@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn every_command_and_everything_it_takes_is_described() {
+    fn every_command_and_argument_has_help_text() {
         look(&Cli::command(), "");
     }
 }

@@ -345,7 +345,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_place_in_a_body_nobody_wrote_is_not_shown() {
+    fn json_position_is_stripped_from_error_message() {
         for (text, shown) in [
             ("name: too long at line 1 column 22", "name: too long"),
             ("config.toml is wrong at line 3 column 2", "config.toml is wrong at line 3 column 2"),
@@ -366,13 +366,13 @@ mod tests {
     }
 
     #[test]
-    fn session_keys_travel_as_one_part_of_a_path() {
+    fn session_key_is_encoded_as_one_path_segment() {
         assert_eq!(encode_segment("agent:main:web:dm:a%2fb"), "agent%3Amain%3Aweb%3Adm%3Aa%252fb");
         assert_eq!(encode_segment("ä"), "%C3%A4");
     }
 
     #[test]
-    fn an_address_that_listens_everywhere_is_reached_on_loopback() {
+    fn wildcard_bind_address_is_reached_on_loopback() {
         let gateway = |bind: &str| GatewayConfig { bind: bind.parse().unwrap(), ..GatewayConfig::default() };
         assert_eq!(base_url(&gateway("0.0.0.0")), "http://127.0.0.1:18801");
         assert_eq!(base_url(&gateway("::")), "http://[::1]:18801");

@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn plans_are_read_as_they_are_written() {
+    fn fault_plans_are_parsed_and_invalid_ones_rejected() {
         assert_eq!(parse_plan("stream.mid:3"), Some(FaultPlan::At(KillPoint::MidStream, 3)));
         assert_eq!(parse_plan("random:7:25"), Some(FaultPlan::Random { seed: 7, per_10_000: 25 }));
         for bad in ["", "nowhere:1", "stream.mid:0", "stream.mid:x", "random:7", "random:7:10001"] {
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn the_nth_visit_of_the_point_is_the_one() {
+    fn fault_is_due_at_nth_visit_of_its_kill_point() {
         let armed = ArmedFaults::parse("stream.mid:2").unwrap();
         let visits =
             [KillPoint::MidStream, KillPoint::TurnClaimed, KillPoint::MidStream, KillPoint::MidStream];
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn a_seed_gives_the_same_deaths_again_at_about_its_odds() {
+    fn random_faults_repeat_with_their_seed_at_given_rate() {
         let deaths = |seed: u64| {
             let armed = ArmedFaults::parse(&format!("random:{seed}:500")).unwrap();
             (0..10_000).filter(|_| armed.is_due(KillPoint::MidStream)).collect::<Vec<_>>()

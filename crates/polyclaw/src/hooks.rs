@@ -192,15 +192,15 @@ mod tests {
 
     use super::*;
 
-    fn told_of(change: Value) -> Option<(HookEvent, Value)> {
+    fn hook_event_of_team_change(change: Value) -> Option<(HookEvent, Value)> {
         let session_key = SessionKey::from_parts(&AgentId::main(), &["team", "crew"]);
         event_of_frame(&HubFrame { seq: 1, session_key, kind: FrameKind::Team { change } })
     }
 
     #[test]
-    fn only_the_end_of_a_task_is_one() {
+    fn only_task_completion_is_a_hook_event() {
         let change = |change: &str| json!({ "team": "crew", "task_id": 7, "change": change, "by": "ann", "state": "completed", "subject": "paint" });
-        let (event, body) = told_of(change("completed")).unwrap();
+        let (event, body) = hook_event_of_team_change(change("completed")).unwrap();
         assert_eq!(event, HookEvent::TaskCompleted);
         assert_eq!(
             (&body["event"], &body["task_id"], &body["text"], &body["by"], &body["session_key"]),
@@ -212,7 +212,7 @@ mod tests {
                 &json!("agent:main:team:crew")
             )
         );
-        assert!(told_of(change("claimed")).is_none());
-        assert!(told_of(json!({ "change": "completed", "text": "a letter" })).is_none());
+        assert!(hook_event_of_team_change(change("claimed")).is_none());
+        assert!(hook_event_of_team_change(json!({ "change": "completed", "text": "a letter" })).is_none());
     }
 }

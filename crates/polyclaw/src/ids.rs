@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_of_one_millisecond_keep_their_order() {
+    fn ids_of_one_millisecond_are_ordered_and_unique() {
         let ids = SortableIds::new(Arc::new(Stopped));
         let made: Vec<String> = (0..1000).map(|_| ids.next_id()).collect();
         assert!(made.is_sorted() && made.windows(2).all(|pair| pair[0] != pair[1]));

@@ -27,7 +27,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_is_kept_if_it_matters_enough_or_does_not_say() {
+    fn log_line_without_level_or_at_level_is_kept() {
         let warned = "2026-11-17T03:12:39.1Z  WARN the disk is nearly full";
         let json = r#"{"timestamp":"2026-11-17T03:12:39Z","level":"INFO","message":"ready"}"#;
         for (line, level, kept) in [

@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn every_key_of_the_environment_is_offered_and_the_first_answers() {
+    fn environment_keys_become_providers_and_first_is_selected() {
         let choice = choose("", &["GROQ_API_KEY", "OPENAI_API_KEY"]);
         assert_eq!(names(&choice), ["openai", "groq"]);
         assert!(
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_config_says_wins_over_the_environment() {
+    fn config_providers_take_precedence_over_environment_keys() {
         let toml =
             "[providers.lab]\nkind = \"openai_compatible\"\nbase_url = \"http://h/v1\"\nmodels = [\"m\"]\n";
         let choice = choose(toml, &["OPENAI_API_KEY"]);
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn a_provider_is_silent_for_as_long_as_the_config_says() {
+    fn first_token_timeout_follows_config_and_stall_limit() {
         let lab = "[providers.lab]\nkind = \"openai_compatible\"\nbase_url = \"http://h/v1\"\n";
         let timeout_of = |toml: &str| choose(toml, &[]).providers[0].first_token_timeout.as_secs();
         assert_eq!(timeout_of(lab), 45);
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn a_named_model_is_answered_by_the_key_of_its_provider() {
+    fn named_model_uses_the_key_of_its_provider() {
         let choice = choose("[agents.defaults]\nmodel = \"groq/x\"\n", &["GROQ_API_KEY", "OPENAI_API_KEY"]);
         assert_eq!(names(&choice), ["openai", "groq"]);
         assert_eq!(choice.describe_selection(), "groq/x (from config.toml)");
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_model_it_says_exactly_what_to_set() {
+    fn missing_model_names_the_setting_to_add() {
         assert!(choose("", &[]).describe_selection().contains("OPENAI_API_KEY"));
         let unnamed = choose("[providers.openai]\napi_key = \"k\"\n", &[]);
         assert!(unnamed.describe_selection().contains("model = \"openai/<model>\""));

@@ -255,7 +255,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whoever_asked_a_daemon_that_went_away_is_told_not_to_ask_twice() {
+    fn lost_daemon_failure_says_whether_message_was_accepted() {
         let client = ApiClient::for_url("http://127.0.0.1:1", None).unwrap();
         let ask = OneShotRequest::new(&client, "agent:main:main", None, "hi".to_owned());
         for (taken, became) in

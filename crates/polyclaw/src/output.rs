@@ -163,7 +163,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn columns_line_up_for_wide_letters_too() {
+    fn table_columns_align_with_wide_characters() {
         let output = CliOutput { json: false, color: false, is_seen: false };
         let rows = [vec!["日本".into(), "x".into()], vec!["a".into(), "y".into()]];
         assert_eq!(output.format_table(&["id", "name"], &rows), "id    name\n日本  x\na     y");

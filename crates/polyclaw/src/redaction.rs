@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_instance_hides_the_token_of_its_control_plane() {
+    fn control_plane_token_is_redacted_in_its_instances() {
         let room = tempfile::tempdir().unwrap();
         let token = "1795ea0000000000000000000000000000000000000000000000000000565e00";
         let place = room.path().join("cp/instances/one");
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn variables_that_are_named_like_secrets_hold_one_unless_they_hold_a_word_or_a_path() {
+    fn secret_variables_are_detected_by_name_and_value() {
         for (name, value, expected) in [
             ("OPENAI_API_KEY", "sk-abc123", true),
             ("PGPASSWORD", "correct horse battery", true),

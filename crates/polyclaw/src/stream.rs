@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn frames_are_put_together_from_whatever_pieces_arrive() {
+    fn sse_frames_are_decoded_from_chunks_of_any_size() {
         let delta = r#"{"type":"event","seq":7,"session_key":"agent:main:main","event":"turn.delta","turn_id":"t","step":0,"text":"ä"}"#;
         let new =
             r#"{"type":"event","seq":8,"session_key":"agent:main:main","event":"of.a.later.version","x":1}"#;

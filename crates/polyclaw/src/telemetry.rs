@@ -158,7 +158,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_queue_that_nobody_empties_drops_and_counts() {
+    fn full_span_queue_drops_and_counts_spans() {
         let settings = config::TelemetryConfig {
             endpoint: Some("http://127.0.0.1:9".into()),
             ..config::TelemetryConfig::default()

@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_paragraph_is_the_message_and_a_tip_the_hint() {
+    fn usage_error_is_split_into_message_and_hint() {
         let text = "error: unrecognized subcommand 'sesions'\n\n  tip: a similar subcommand exists: 'sessions'\n\n\
                     Usage: polyclaw [OPTIONS] <COMMAND>\n";
         let failure = usage_failure(ErrorKind::InvalidSubcommand, text);
@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn what_follows_two_dashes_is_no_option() {
+    fn json_option_after_double_dash_is_ignored() {
         let json = |line: &str| wants_json(line.split(' ').map(OsString::from));
         assert!(json("polyclaw dance --json") && !json("polyclaw dance -- --json"));
     }

@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_rest_ends_by_itself_and_concerns_one_model_of_one_credential() {
+    fn cooldown_expires_and_applies_per_model_and_credential() {
         let cooldowns = Cooldowns::default();
         cooldowns.start(0, "m", Millis(1000), 500);
         assert!(cooldowns.is_cooling(0, "m", Millis(1499)));
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn only_failures_that_will_repeat_need_a_rest() {
+    fn only_repeatable_failures_start_a_cooldown() {
         assert_eq!(cooldown_ms(ErrorClass::RateLimit, Some(2000)), Some(2000));
         assert_eq!(cooldown_ms(ErrorClass::RateLimit, None), Some(30_000));
         assert_eq!(cooldown_ms(ErrorClass::RateLimit, Some(u64::MAX)), Some(MAX_COOLDOWN_MS));

@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn each_key_picks_its_provider() {
+    fn each_environment_key_selects_its_provider() {
         for (name, kind, model) in ENVIRONMENT_KEYS {
             let found = from_environment(only(name, "k")).unwrap();
             assert_eq!((found.provider.kind, found.model.model.as_str()), (kind, model));
@@ -135,12 +135,12 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_key_is_no_key() {
+    fn empty_environment_key_is_ignored() {
         assert!(from_environment(only("OPENAI_API_KEY", " ")).is_none());
     }
 
     #[test]
-    fn of_several_keys_the_first_in_our_order_wins() {
+    fn first_of_several_environment_keys_wins() {
         let found = from_environment(|_| Some("k".to_owned())).unwrap();
         assert_eq!(found.model.to_string(), "anthropic/claude-haiku-4-5");
     }

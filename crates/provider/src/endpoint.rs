@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_base_url_gets_what_people_leave_out() {
+    fn missing_base_url_path_is_completed() {
         assert_eq!(
             base(ProviderVendor::OpenAiCompatible, "http://localhost:8080"),
             "http://localhost:8080/v1/"
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_base_url_that_is_none_is_refused() {
+    fn invalid_base_url_is_refused() {
         for url in ["", "localhost:8080", "ftp://h/", "http://"] {
             let settings = ProviderSettings::new("p", ProviderVendor::OpenAi).base_url(url);
             assert_eq!(base_url(&settings).unwrap_err().code(), "provider_base_url", "{url}");
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn only_this_machine_is_loopback() {
+    fn only_local_urls_are_loopback() {
         for url in ["http://localhost/", "http://127.0.0.1:1/", "http://[::1]:1/"] {
             assert!(is_loopback(&Url::parse(url).unwrap()), "{url}");
         }

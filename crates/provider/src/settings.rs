@@ -163,13 +163,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_key_does_not_show_in_debug_output() {
+    fn api_key_is_hidden_in_debug_output() {
         let settings = ProviderSettings::new("openai", ProviderVendor::OpenAi).api_key("sk-secret");
         assert!(!format!("{settings:?}").contains("sk-secret"));
     }
 
     #[test]
-    fn every_kind_is_read_by_its_name() {
+    fn provider_vendors_parse_by_name() {
         for kind in ProviderVendor::ALL {
             assert_eq!(kind.as_str().parse::<ProviderVendor>().unwrap(), kind);
         }

@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_budget_of_thoughts_leaves_room_for_the_answer() {
+    fn reasoning_budget_leaves_room_for_answer() {
         use ReasoningEffort::{High, Low, Medium};
         for (effort, most, expected) in [
             (High, None, Some(24_000)),
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn models_that_take_a_word_are_known_by_their_names() {
+    fn models_with_effort_levels_are_recognized() {
         for model in ["claude-opus-4-5", "claude-opus-5", "claude-sonnet-4-6", "claude-sonnet-5-20260101"] {
             assert!(accepts_effort_word(model), "{model}");
         }

@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn fragments_that_interleave_reach_their_calls() {
+    fn interleaved_fragments_are_assigned_to_their_calls() {
         let parts =
             [("a", "f", "{\"x\""), ("b", "g", "{\"y\""), ("call_0", "", ":1}"), ("call_1", "", ":2}")];
         let calls = assembled(ToolCallStreaming::Fragments, &parts).unwrap();
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_without_a_name_is_said_to_have_none() {
+    fn tool_call_without_name_is_an_error() {
         for arguments in ["{}", "[1]"] {
             let fault = assembled(ToolCallStreaming::Fragments, &[("a", "", arguments)]).unwrap_err();
             assert!(format!("{fault:?}").contains("has no name"), "{fault:?}");
@@ -205,14 +205,14 @@ mod tests {
     }
 
     #[test]
-    fn indexes_that_do_not_start_at_zero_make_no_extra_calls() {
+    fn nonzero_start_index_creates_no_extra_calls() {
         let parts = [("a", "f", "{"), ("call_1", "", "}"), ("b", "g", "{"), ("call_4294967295", "", "}")];
         let calls = assembled(ToolCallStreaming::Fragments, &parts).unwrap();
         assert_eq!(summary(&calls), ["a f {}", "b g {}"]);
     }
 
     #[test]
-    fn snapshots_replace_and_whole_calls_never_merge() {
+    fn snapshots_replace_and_whole_calls_stay_separate() {
         let parts = [("a", "f", ""), ("a", "f", "{\"x\""), ("a", "f", "{\"x\":1}")];
         assert_eq!(summary(&assembled(ToolCallStreaming::Snapshots, &parts).unwrap()), ["a f {\"x\":1}"]);
         let parts = [("call#f#0", "f", "{}"), ("call#f#0", "f", "{}")];
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn no_arguments_are_an_empty_object_and_broken_ones_stay_text() {
+    fn empty_arguments_become_object_and_invalid_stay_text() {
         for nothing in ["", " ", "null", "{}"] {
             assert_eq!(
                 summary(&assembled(ToolCallStreaming::Fragments, &[("a", "f", nothing)]).unwrap()),
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_that_were_used_before_are_replaced() {
+    fn repeated_tool_call_ids_are_replaced() {
         let call = |id: &str| ToolCall { id: id.into(), name: "f".into(), arguments: Value::Null };
         let earlier = PromptMessage::Assistant { text: String::new(), calls: vec![call("call_0")] };
         let prompt = Prompt { messages: vec![earlier], ..Prompt::default() };

@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_scope_only_takes_away() {
+    fn scope_header_only_reduces_access() {
         for (texts, expected) in [
             (&[] as &[&str], TokenAccess::Admin),
             (&["admin"], TokenAccess::Admin),

@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn gzip_is_sent_to_those_who_take_it() {
+    fn gzip_support_is_read_from_accept_encoding() {
         for (asked, takes) in
             [("gzip, deflate, br", true), ("br;q=1, gzip;q=0.5", true), ("br", false), ("x-gzip", false)]
         {

@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn changed_token_ends_logins_of_the_owner() {
+    fn changed_token_invalidates_owner_logins() {
         let door = |token: &str| {
             BrowserAuth::new(AuthMode::Token(token.into()), ServerNames::default(), LoginCodes::default(), 1)
         };

@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn key_is_read_from_header_or_socket_protocol() {
+    fn login_key_is_read_from_header_or_websocket_protocol() {
         let cookie = (axum::http::header::COOKIE, "a=b; polyclaw_1=c");
         for (name, value, key) in [
             (LOGIN_KEY, "k", Some("k")),
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn only_images_are_shown_for_the_cookie_alone() {
+    fn only_get_media_counts_as_image_request() {
         let cookie = (axum::http::header::COOKIE, "polyclaw_1=c");
         let hash = "a".repeat(64);
         for (method, path, expected) in [

@@ -224,7 +224,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_whole_number_is_one_however_it_is_written() {
+    fn integral_floats_are_accepted_as_integers() {
         #[derive(Debug, PartialEq, serde::Deserialize)]
         struct Wish {
             tries: u32,

@@ -163,7 +163,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_loopback_and_named_hosts_are_ours() {
+    fn only_loopback_and_allowed_hosts_are_accepted() {
         let allowed = ["chat.example.com".to_owned(), "proxy:8443".to_owned()];
         for good in [
             "localhost",
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn an_origin_is_ours_if_it_is_the_host_or_named() {
+    fn only_own_and_allowed_origins_are_accepted() {
         let allowed = ["https://chat.example.com".to_owned()];
         let passes =
             |origin: &str| is_own_origin(origin, "127.0.0.1:1") || is_allowed_origin(origin, &allowed);

@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn only_a_reader_that_takes_nothing_for_too_long_is_let_go() {
+    async fn write_times_out_only_without_reader_progress() {
         let (ours, mut theirs) = duplex(4);
         let mut patient = IdleTimeout::new(ours, Duration::from_secs(30));
         let slow = async {

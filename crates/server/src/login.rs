@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_code_works_once_and_not_for_long() {
+    fn login_code_is_single_use_and_expires() {
         let (logins, now) = (LoginCodes::default(), Millis(1_000));
         let reader = BrowserPrincipal::Token("t-1".into());
         let until = logins.open_code("a".into(), reader.clone(), now);
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn codes_of_one_token_do_not_push_out_those_of_another() {
+    fn login_codes_of_one_token_do_not_evict_others() {
         let (logins, now) = (LoginCodes::default(), Millis(1_000));
         logins.open_code("owner".into(), BrowserPrincipal::Owner, now);
         for n in 0..3 * MAX_OPEN_CODES {

@@ -136,12 +136,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn statuses_are_in_order_for_the_search() {
+    fn counted_statuses_are_sorted_for_binary_search() {
         assert!(COUNTED_STATUSES.is_sorted());
     }
 
     #[test]
-    fn what_was_counted_is_told_and_nothing_else() {
+    fn metrics_render_only_counted_requests() {
         let metrics = HttpMetrics::new(["/a".to_owned(), "/b".to_owned()]);
         metrics
             .route_counters(Some("/a"), &Method::GET)

@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_panic_is_an_error_like_any_other_and_tells_nothing() {
+    async fn panic_becomes_internal_error_without_details() {
         let metrics = Arc::new(HttpMetrics::new(["/".to_owned()]));
         let router = Router::new()
             .route("/", get(explode))

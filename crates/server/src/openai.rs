@@ -62,7 +62,7 @@ mod tests {
 
     /// On a 502 or `retry-after` clients retry, which is useless and costly when the budget is exhausted.
     #[test]
-    fn a_spent_budget_is_not_asked_again() {
+    fn exhausted_budget_is_reported_as_not_retryable() {
         let failed = |code: &str| Error::TurnFailed { code: code.to_owned(), sentence: "Spent.".to_owned() };
         let spent = reshape_error(failed("budget_exhausted").into_response());
         assert_eq!(spent.status(), StatusCode::TOO_MANY_REQUESTS);

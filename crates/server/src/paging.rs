@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cursor_leads_back_to_its_place_and_is_one_plain_word() {
+    fn cursor_round_trips_and_is_alphanumeric() {
         for kept in [place(7, "agent:main:web:dm:a b%2f日本"), place(-1, ""), PagePosition::default()] {
             let cursor = encode_cursor("sessions", &kept);
             assert!(cursor.bytes().all(|byte| byte.is_ascii_alphanumeric()), "{cursor}");
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_cursor_of_this_list_is_refused() {
+    fn malformed_or_foreign_cursor_is_refused() {
         let of_turns = encode_cursor("turns", &place(7, ""));
         for wrong in [of_turns.as_str(), "", "zz", "7", "agent:main", "日"] {
             assert_eq!(
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_is_cut_to_its_size_and_only_a_full_one_has_a_next() {
+    fn only_a_full_page_has_a_next_cursor() {
         let paging = PageRequest::from_query("turns", Some(2), None).unwrap();
         let mut rows = vec![1, 2, 3];
         let next = paging.cut_page(&mut rows, |row| place(*row, "")).unwrap();

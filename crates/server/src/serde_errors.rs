@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_said_without_the_words_of_a_program() {
+    fn serde_errors_become_plain_messages() {
         for (text, words) in [
             ("[]", "must be an object (line 1 column 2)"),
             ("7", "must be an object (line 1 column 1)"),

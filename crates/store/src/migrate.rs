@@ -172,7 +172,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_older_database_is_copied_then_migrated_and_a_newer_one_refused() {
+    fn older_database_is_copied_and_migrated_and_newer_one_refused() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("sessions.db");
         let connection = Connection::open(&path).unwrap();
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_migration_that_fails_leaves_the_version_as_it_was() {
+    fn failed_migration_leaves_version_unchanged() {
         let connection = Connection::open_in_memory().unwrap();
         let good = "CREATE TABLE a (x INTEGER) STRICT;";
         assert!(apply_sqlite_migrations(&connection, None, &[good, "CREATE TABLE a (x INTEGER);"]).is_err());

@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn a_transaction_that_fails_at_its_beginning_leaves_a_connection_that_works() {
+    fn failed_begin_leaves_connection_usable() {
         let url = polyclaw_testkit::postgres::PostgresCluster::for_process().fresh_database().unwrap();
         let mut client = connect(&url).unwrap();
         assert!(begin_transaction::<0>(&mut client, "BEGIN; SELECT 1 / 0").is_err());
@@ -364,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fails_is_tried_so_often_and_then_told() {
+    fn transient_errors_are_retried_up_to_their_limit() {
         let away = Error::Unavailable { message: "away".into(), in_doubt: false };
         let (tries, error) = tried(&away);
         assert_eq!((tries, error.to_string()), (MAX_CONNECTION_TRIES, away.to_string()));
@@ -375,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn the_loser_stays_away_longer_each_time() {
+    fn deadlock_backoff_grows_up_to_its_limit() {
         assert_eq!(deadlock_backoff(1, 0.0), Duration::ZERO);
         assert_eq!(deadlock_backoff(1, 0.5), INITIAL_BACKOFF);
         assert_eq!(deadlock_backoff(9, 1.0), INITIAL_BACKOFF * 10);

@@ -381,7 +381,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn defective_versions_of_sqlite_are_refused() {
+    fn defective_sqlite_versions_are_refused() {
         let refused = |number| check_sqlite_version("x", number).is_err();
         assert!(refused(3_051_002) && refused(3_052_000) && refused(3_046_001));
         assert!(!refused(3_051_003) && !refused(3_053_000));

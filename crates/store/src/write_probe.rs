@@ -48,7 +48,7 @@ mod tests {
     use crate::{Db, DbTarget};
 
     #[tokio::test]
-    async fn a_refused_write_is_remembered_until_one_works() {
+    async fn failed_write_is_remembered_until_the_probe_succeeds() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("a.db");
         let db = Db::open(&DbTarget::Sqlite(file.clone())).unwrap();
@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_system_says_becomes_the_word_the_store_has_for_it() {
+    fn io_errors_map_to_store_error_codes() {
         let code = |kind: io::ErrorKind| from_io_error(Path::new("x"), &kind.into()).code();
         assert_eq!(code(io::ErrorKind::StorageFull), "disk_full");
         assert_eq!(code(io::ErrorKind::QuotaExceeded), "disk_full");

@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn each_weather_does_what_it_says() {
+    async fn each_proxy_mode_behaves_as_documented() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let chaos = ChaosProxy::in_front_of(listener.local_addr().unwrap());
         let server = tokio::spawn(echo(listener));

@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_seed_is_a_case_and_seeds_differ() {
+    fn fuzz_cases_repeat_by_seed_and_differ() {
         let corpus = ["agent:main:web:dm:x", "{\"a\": [1, 2]}"];
         let made: Vec<Vec<u8>> = (0..200).map(|seed| make_case(&corpus, seed)).collect();
         assert!((0..200).all(|seed| made[seed] == make_case(&corpus, seed as u64)));
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_case_that_breaks_its_check_is_told() {
+    fn failing_fuzz_case_panics() {
         let broken = catch_unwind(|| run_cases("demo", &["ab"], 50, |bytes| assert!(bytes.len() < 3)));
         assert!(broken.is_err());
         assert!(catch_unwind(|| run_generated_cases("demo", 50, |rng| assert!(rng.u8(..) < 200))).is_err());

@@ -26,7 +26,7 @@ mod tests {
     use super::free_port;
 
     #[test]
-    fn a_reserved_port_refuses_until_somebody_listens_and_again_after() {
+    fn free_port_refuses_connections_without_a_listener() {
         let port = free_port();
         for _ in 0..2 {
             assert!(TcpStream::connect(("127.0.0.1", port)).is_err());

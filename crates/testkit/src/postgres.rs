@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cluster_ends_with_its_owner() {
+    fn cluster_stops_when_it_is_dropped() {
         let bin = find_binaries().unwrap();
         let cluster = PostgresCluster::start_private(&bin).unwrap();
         let database = cluster.fresh_database().unwrap();

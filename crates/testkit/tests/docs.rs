@@ -41,7 +41,7 @@ fn codes() -> Vec<String> {
 }
 
 #[test]
-fn every_error_code_is_on_the_page_of_errors() {
+fn every_error_code_is_documented() {
     let page = std::fs::read_to_string(root().join("docs/errors.md")).expect("docs/errors.md");
     let codes = codes();
     assert!(codes.len() > 40, "only {} codes were found: does this test still read them?", codes.len());
@@ -50,7 +50,7 @@ fn every_error_code_is_on_the_page_of_errors() {
 }
 
 #[test]
-fn links_between_pages_lead_somewhere() {
+fn local_links_between_pages_resolve() {
     for page in ["README.md", "ARCHITECTURE.md", "docs/decisions/README.md"] {
         let path = root().join(page);
         let text = std::fs::read_to_string(&path).expect(page);

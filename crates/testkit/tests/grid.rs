@@ -38,7 +38,7 @@ fn edges() -> BTreeMap<String, BTreeSet<String>> {
 }
 
 #[test]
-fn a_crate_uses_only_what_the_table_allows() {
+fn crates_depend_only_on_listed_crates() {
     let edges = edges();
     for (name, allowed) in TABLE {
         let used = edges.get(*name).unwrap_or_else(|| panic!("there is no crate {name}"));
@@ -51,7 +51,7 @@ fn a_crate_uses_only_what_the_table_allows() {
 }
 
 #[test]
-fn the_domain_does_no_input_or_output() {
+fn domain_crate_has_no_io_dependencies() {
     let manifest = include_str!("../../domain/Cargo.toml");
     let normal = manifest.split("[dev-dependencies]").next().unwrap_or_default();
     for banned in ["tokio", "reqwest", "rusqlite", "getrandom", "tracing"] {
@@ -61,7 +61,7 @@ fn the_domain_does_no_input_or_output() {
 
 /// Vector instructions need `unsafe`; they have one file, and no other may lift the ban.
 #[test]
-fn unsafe_code_has_one_file() {
+fn unsafe_code_is_allowed_in_one_file_only() {
     let crates = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let mut folders = vec![crates.clone()];
     let mut found = Vec::new();
@@ -83,7 +83,7 @@ fn unsafe_code_has_one_file() {
 
 /// `provider` has a list of lints of its own for that one file; it may differ in nothing else.
 #[test]
-fn the_providers_lints_are_the_workspaces_but_for_unsafe() {
+fn provider_lints_match_workspace_except_unsafe() {
     let lints = |text: &str, from: &str| {
         let list = text.split(from).nth(1).expect("a list of lints").lines();
         let list = list.take_while(|line| !line.starts_with("[profile")).map(str::trim);

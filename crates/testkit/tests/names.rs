@@ -195,7 +195,7 @@ fn types_in(text: &str) -> Vec<String> {
 }
 
 #[test]
-fn every_type_has_a_name_of_its_own() {
+fn every_type_name_is_unique() {
     let mut found: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for (file, text) in sources() {
         for name in types_in(&text) {
@@ -210,7 +210,7 @@ fn every_type_has_a_name_of_its_own() {
 }
 
 #[test]
-fn no_name_key_or_column_is_of_the_old_dialect() {
+fn names_and_keys_and_columns_contain_no_banned_word() {
     let found: Vec<String> = sources()
         .iter()
         .flat_map(|(file, text)| dialect_in(text).into_iter().map(move |name| format!("{file}: {name}")))
@@ -219,7 +219,7 @@ fn no_name_key_or_column_is_of_the_old_dialect() {
 }
 
 #[test]
-fn texts_for_people_avoid_the_phrases_of_the_old_dialect() {
+fn user_texts_contain_no_banned_phrase() {
     let mut pages = files_below(&root().join("docs/guide"), ".md");
     pages.extend(
         ["README.md", "docs/errors.md", "web/src/i18n/en.json"]
@@ -244,7 +244,7 @@ fn has_phrase(line: &str, phrase: &str) -> bool {
 }
 
 #[test]
-fn the_checks_find_what_they_look_for() {
+fn name_checks_detect_violations() {
     let source = "/// A letter.\npub struct Letter { told: bool }\nconst SQL: &str = \"SELECT purse FROM x\"; // lent\n\
         fn f() { json!({ \"asked_by\": 1, \"lent_json\": 'a' }); \"the letter a\"; dead_letter() }";
     assert_eq!(dialect_in(source), ["Letter", "told", "lent_json", "purse"]);

@@ -93,7 +93,7 @@ fn rows() -> Vec<(Vec<String>, Vec<String>)> {
 }
 
 #[test]
-fn every_scenario_of_teams_has_a_test_on_both_engines() {
+fn every_team_scenario_has_a_test_on_both_engines() {
     let (rows, tests) = (rows(), tests());
     let mut lines: Vec<&String> = rows.iter().flat_map(|(scenarios, _)| scenarios).collect();
     let asked = GROUPS.iter().flat_map(|(group, count)| (1..=*count).map(move |n| format!("{group} {n}")));

@@ -8,7 +8,7 @@ fn from_env(name: &str, default: u64) -> u64 {
 }
 
 #[test]
-fn whatever_dies_every_message_is_answered_once() {
+fn every_message_is_answered_once_under_random_kills() {
     let (first, count) = (from_env("POLYCLAW_SEED", 1), from_env("POLYCLAW_SEEDS", 2_000));
     let totals = match simulator::run_many(first, count, 2, &|_| {}) {
         Ok(totals) => totals,
@@ -21,7 +21,7 @@ fn whatever_dies_every_message_is_answered_once() {
 }
 
 #[test]
-fn a_simulation_that_kills_or_steers_nothing_is_found_out() {
+fn simulation_reports_its_blind_spots() {
     let mut totals = simulator::SimulationTotals::default();
     assert!(totals.blind_spots().unwrap().contains("ingress.before, ingress.committed"));
     totals.kills = KillPoint::ALL.iter().map(|point| (point.as_str(), 1)).collect();
@@ -33,7 +33,7 @@ fn a_simulation_that_kills_or_steers_nothing_is_found_out() {
 }
 
 #[test]
-fn the_same_seed_is_the_same_run() {
+fn simulation_with_same_seed_repeats_the_run() {
     for seed in 1..20 {
         let once = format!("{:?}", simulator::run_seed(seed));
         assert_eq!(once, format!("{:?}", simulator::run_seed(seed)), "seed {seed}");

@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn work_nobody_waits_for_is_asked_to_stop() {
+    async fn abandoned_blocking_work_is_stopped() {
         let (tell, receiver) = std::sync::mpsc::channel();
         let started = run_blocking(move |budget| {
             let started_at = Instant::now();
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn work_that_panics_is_an_error() {
+    async fn panic_in_blocking_work_is_an_error() {
         let outcome = run_blocking(|_| -> Result<()> { panic!("a bug") }).await;
         assert!(matches!(outcome, Err(Error::Broken)));
     }

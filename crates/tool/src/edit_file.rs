@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_not_be_replaced_says_why() {
+    fn edit_errors_name_the_reason() {
         assert!(edited("abc", "x", "y", None).unwrap_err().contains("0 matches"));
         assert!(edited("abc", "x", "y", Some(true)).unwrap_err().contains("0 matches"));
         assert!(edited("a\r\nb", "a\nb", "y", None).unwrap_err().contains("\\r\\n"));
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn an_edit_can_not_grow_a_file_without_bound() {
+    fn edit_result_size_is_limited() {
         let text = "a".repeat(1_000_000);
         assert!(edited(&text, "a", &"b".repeat(1_000_000), Some(true)).unwrap_err().contains("limit"));
     }

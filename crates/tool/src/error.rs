@@ -135,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_system_says_is_put_in_plain_words() {
+    fn io_errors_have_plain_messages() {
         let missing = "'x': no such file or folder";
         assert_eq!(Error::io("x", io::ErrorKind::NotFound).to_string(), missing);
         assert_eq!(Error::io("x", io::Error::from_raw_os_error(2)).to_string(), missing);

@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_listing_shows_levels_in_order_and_no_link_is_followed() {
+    fn listing_is_ordered_and_follows_no_symlinks() {
         let home = tempfile::tempdir().unwrap();
         fs::create_dir_all(home.path().join("b/c")).unwrap();
         fs::write(home.path().join("b/c/deep"), "123").unwrap();
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_listing_is_cut_with_a_note() {
+    fn long_listing_is_cut_with_a_note() {
         let home = tempfile::tempdir().unwrap();
         for number in 0..MAX_LINES + 10 {
             fs::write(home.path().join(number.to_string()), "").unwrap();

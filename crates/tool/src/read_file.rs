@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_names_the_line_to_go_on_with() {
+    fn line_window_names_the_next_offset() {
         assert_eq!(page(b"a\nb\nc\n", 1, u64::MAX).unwrap(), "a\nb\nc\n");
         assert_eq!(page(b"a\nb\nc\n", 2, 1).unwrap(), "b\n[lines 2 to 2; continue with offset_line 3]");
         assert_eq!(page(b"a\nb\nc", 3, 5).unwrap(), "c");
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_file_is_read_whole_by_following_the_notes() {
+    fn long_file_is_read_completely_by_following_offsets() {
         let content: String = (0..60_000).map(|n| format!("line {n}\n")).collect();
         let (mut first, mut got) = (1, String::new());
         loop {
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn one_huge_line_is_cut_and_says_so() {
+    fn huge_line_is_cut_with_a_note() {
         let mut content = vec![b'x'; 3 * MAX_TEXT_BYTES];
         content.extend_from_slice(b"\nnext\n");
         let text = page(&content, 1, u64::MAX).unwrap();
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_are_no_text_are_marked() {
+    fn invalid_utf8_in_file_is_marked() {
         let text = page(b"ok\n\xff\xfe\n", 1, u64::MAX).unwrap();
         assert!(text.starts_with("ok\n\u{fffd}\u{fffd}\n") && text.contains("not valid UTF-8"));
         let noise = page(&vec![0xff; 2 * MAX_TEXT_BYTES], 1, u64::MAX).unwrap();

@@ -66,14 +66,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_is_cut_between_characters() {
+    fn text_is_truncated_at_character_boundaries() {
         assert_eq!(truncate_text("äöü", 3), "ä…");
         assert_eq!(truncate_text("abc", 3), "abc");
         assert_eq!(truncate_text("abc", 0), "…");
     }
 
     #[test]
-    fn a_name_with_a_line_break_stays_one_line() {
+    fn line_break_in_name_is_replaced() {
         assert_eq!(name(OsStr::new("a\nb")), "a\u{fffd}b");
     }
 
@@ -81,7 +81,7 @@ mod tests {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
         #[test]
-        fn pieces_decode_like_the_whole(text in any::<String>(), size in 1usize..5) {
+        fn decoding_in_pieces_equals_decoding_at_once(text in any::<String>(), size in 1usize..5) {
             let mut decoder = TextDecoder::default();
             let mut out = String::new();
             for piece in text.as_bytes().chunks(size) {
@@ -92,7 +92,7 @@ mod tests {
         }
 
         #[test]
-        fn rubbish_is_bounded(bytes in any::<Vec<u8>>()) {
+        fn decoded_invalid_bytes_are_limited(bytes in any::<Vec<u8>>()) {
             let mut decoder = TextDecoder::default();
             let text = decoder.push(&bytes);
             prop_assert!(decoder.held.len() <= 3);

@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_below_a_folder_counts_and_links_lead_nowhere() {
+    fn measured_size_covers_subfolders_and_skips_symlinks() {
         let room = tempfile::tempdir().unwrap();
         let (inside, outside) = (room.path().join("ws"), room.path().join("big"));
         fs::create_dir_all(inside.join("a/b")).unwrap();
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_deeper_than_a_path_can_be_long_counts() {
+    fn files_below_very_long_paths_are_measured() {
         let room = tempfile::tempdir().unwrap();
         let name = "d".repeat(200);
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;

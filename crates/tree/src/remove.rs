@@ -19,7 +19,7 @@ const MAX_OPEN_LEVELS: usize = 32;
 const MOVED_PREFIX: &str = ".removing-";
 
 /// Removes what is at a path: a file, a link, or a folder with all that is in it. Links are not followed and what is
-/// mounted below is not entered. What can not be removed does not keep the rest; the first failure is returned. It is no
+/// mounted below is not entered. What cannot be removed does not keep the rest; the first failure is returned. It is no
 /// failure if there is nothing.
 pub fn remove_tree(path: &Path) -> io::Result<()> {
     let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn deep_wide_and_closed_folders_are_removed_and_links_are_not_followed() {
+    fn deep_wide_and_unreadable_trees_are_removed() {
         let room = tempfile::tempdir().unwrap();
         let (tree, other) = (room.path().join("tree"), room.path().join("other"));
         fs::create_dir_all(tree.join("wide")).unwrap();
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_or_file_at_the_path_is_removed_and_not_followed() {
+    fn symlink_or_file_is_removed_without_following() {
         let room = tempfile::tempdir().unwrap();
         let (link, file) = (room.path().join("link"), room.path().join("file"));
         fs::write(&file, "").unwrap();

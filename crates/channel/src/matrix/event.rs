@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn a_room_of_two_is_a_conversation_with_one_person() {
+    fn room_with_two_members_is_a_direct_chat() {
         let message = event(said("hi")).to_inbound(&room(&[])).unwrap();
         assert_eq!(message.context.peer, ChatPeer { kind: PeerKind::Dm, id: "@ann:hs".into() });
         assert_eq!((message.address.peer.as_str(), message.platform_id.as_str()), ("!r:hs", "$1"));
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_new_message_of_a_person_is_no_letter() {
+    fn notices_edits_and_own_messages_are_ignored() {
         let room = room(&[]);
         for content in [
             json!({ "msgtype": "m.notice", "body": "hi" }),
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_spoken_to_is_what_the_client_says_or_else_the_text() {
+    fn mention_is_read_from_metadata_or_text() {
         let mentions = |ids: Value| with(said("Claw: hi"), "m.mentions", ids);
         let pill = "<a href=\"https://matrix.to/#/@claw:hs\">Claw</a>";
         for (content, expected) in [
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_is_told_from_a_reply() {
+    fn thread_is_distinguished_from_reply() {
         let thread = json!({ "rel_type": "m.thread", "event_id": "$root", "is_falling_back": true,
             "m.in_reply_to": { "event_id": "$last" } });
         let in_thread = event(with(said("hi"), "m.relates_to", thread));
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_says_its_caption() {
+    fn file_caption_becomes_the_message_text() {
         let file = json!({ "msgtype": "m.file", "body": "notes.txt", "url": "mxc://hs/1" });
         let message_of = |content| event(content).to_inbound(&room(&[])).unwrap();
         assert_eq!(message_of(file.clone()).text, "");

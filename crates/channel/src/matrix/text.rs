@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_quote_in_front_is_left_out_and_nothing_else_is() {
+    fn only_leading_quote_is_removed() {
         for (body, rest) in [
             ("hi", "hi"),
             ("> <@a:b> x\n> y\n\nhi\n> z", "hi\n> z"),
@@ -52,7 +52,7 @@ mod tests {
     }
 
     #[test]
-    fn the_own_name_in_front_is_left_out_once() {
+    fn leading_own_name_is_removed_once() {
         for (body, rest) in [
             ("claw: /code hi", "/code hi"),
             ("@claw:hs hi", "hi"),
@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_a_word_of_its_own() {
+    fn name_matches_only_as_whole_word() {
         assert!(
             contains_word("hey CLAW!", "Claw")
                 && contains_word("(claw)", "claw")

@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_surely_was_not_shown_is_tried_again() {
+    fn api_responses_map_to_send_outcomes() {
         let sent = |status, body, retry_after_ms| {
             let status = StatusCode::from_u16(status).unwrap();
             send_outcome(&PlatformResponse { status, body, retry_after_ms, words: None })
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_goes_to_slack_only() {
+    fn token_is_sent_only_to_slack_hosts() {
         let api = SlackApi::new(Client::new(), Url::parse("https://slack.com/api").unwrap());
         let token = Secret::new("xoxb-1");
         for (place, taken) in [

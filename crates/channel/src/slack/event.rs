@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn only_new_messages_of_people_are_letters() {
+    fn only_new_user_messages_are_inbound_messages() {
         assert!(letter(json!({})).is_some());
         for subtype in ["file_share", "thread_broadcast", "me_message"] {
             assert!(letter(json!({ "subtype": subtype })).is_some(), "{subtype}");
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_is_for_the_workspace_that_may_see_it() {
+    fn event_for_another_workspace_is_foreign() {
         let foreign = |authorizations: Value| {
             let callback = json!({ "team_id": "T9", "authorizations": authorizations });
             serde_json::from_value::<EventCallback>(callback).unwrap().is_foreign(&me())
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_is_for_the_workspace_it_was_given_in() {
+    fn command_from_another_workspace_is_foreign() {
         let foreign =
             |change: Value| serde_json::from_value::<SlashCommand>(change).unwrap().is_foreign(&me());
         assert!(foreign(json!({ "team_id": "T9", "is_enterprise_install": "false" })));
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mention_and_its_message_are_one_letter() {
+    fn mention_and_message_event_are_one_inbound_message() {
         let text = "<@UBOT> hi";
         let message = letter(json!({ "text": text })).unwrap();
         assert_eq!(Some(&message), letter(json!({ "type": "app_mention", "text": text })).as_ref());
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn the_place_of_a_letter_is_the_place_of_its_reply() {
+    fn reply_address_matches_message_channel_and_thread() {
         let place = |change| {
             let message = letter(change).unwrap();
             let peer = message.context.peer;
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_is_a_letter() {
+    fn slash_command_becomes_an_inbound_message() {
         let command = json!({
             "command": "/polyclaw", "text": "say &lt;hi&gt;", "channel_id": "D1", "user_id": "U1",
             "user_name": "ann", "team_id": "T9", "trigger_id": "1.2.x",
@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn the_word_of_the_app_stands_before_a_command_and_is_no_part_of_it() {
+    fn app_name_is_stripped_from_slash_command() {
         for (command, text, meant) in [
             ("/polyclaw", "status", "/status"),
             ("/Polyclaw", "/model lab/small", "/model lab/small"),

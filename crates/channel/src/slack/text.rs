@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn links_and_names_read_as_people_see_them() {
+    fn slack_markup_is_rendered_as_plain_text() {
         for (raw, text) in [
             ("hello", "hello"),
             ("a &lt;b&gt; &amp;amp; c", "a <b> &amp; c"),
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_that_is_written_becomes_a_mention() {
+    fn outgoing_text_never_becomes_a_mention() {
         let hostile = "<!channel> <@U1> <https://evil.example|click> &lt;!here&gt; a<b>c&d";
         let written = escape_text(hostile);
         assert!(!written.contains(['<', '>']), "{written}");

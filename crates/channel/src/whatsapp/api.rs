@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_surely_was_not_shown_is_tried_again() {
+    fn api_responses_map_to_send_outcomes() {
         let sent = |status, body| {
             let status = StatusCode::from_u16(status).unwrap();
             send_outcome(&PlatformResponse { status, body, retry_after_ms: None, words: None })
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_goes_to_meta_only() {
+    fn token_is_sent_only_to_meta_hosts() {
         let base = Url::parse("https://graph.facebook.com/v23.0").unwrap();
         let api = WhatsappApi::new(Client::new(), base, Secret::new("EAA"));
         for (place, own) in [

@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_is_a_letter_of_its_sender() {
+    fn whatsapp_message_becomes_dm_of_its_sender() {
         let message = &letters(text(json!({})))[0];
         assert_eq!((message.text.as_str(), message.platform_id.as_str()), ("hi", "wamid.1"));
         assert_eq!(message.context.peer, ChatPeer { kind: PeerKind::Dm, id: "49151".into() });
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_answers_as_a_group_and_is_spoken_to_by_number_or_reply() {
+    fn group_message_mentions_bot_by_number_or_reply() {
         for (change, mentioned) in [
             (json!({ "group_id": "g-1" }), false),
             (json!({ "group_id": "g-1", "text": { "body": "@1555010 hi" } }), true),
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn only_its_own_number_is_taken_out_of_a_text() {
+    fn only_own_number_is_stripped_from_text() {
         for (text, reply, named) in [
             ("@1555010 hi", "hi", true),
             ("hi @1555010, you", "hi , you", true),
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn every_kind_that_says_something_has_its_text() {
+    fn each_message_type_yields_its_text() {
         for (change, reply) in [
             (json!({ "type": "button", "button": { "text": "Yes" } }), Some("Yes")),
             (

@@ -37,7 +37,7 @@ fn assert_given(messages: &[InboundMessage], address: &ChatAddress, sender: &str
 }
 
 #[tokio::test]
-async fn a_button_on_telegram_is_a_command_where_the_question_is() {
+async fn telegram_button_sends_command_in_question_chat() {
     let (platform, channel) = telegram::one();
     let fixture = PlatformFixture::new();
     let _fixture = ChannelFixture::start(&channel, &fixture);
@@ -57,7 +57,7 @@ async fn a_button_on_telegram_is_a_command_where_the_question_is() {
 
 /// A press that is delivered again was not let go of before it was taken.
 #[tokio::test]
-async fn a_press_on_telegram_is_taken_before_its_button_is_let_go() {
+async fn telegram_press_is_accepted_before_button_is_released() {
     let (platform, channel) = telegram::one();
     let fixture = PlatformFixture::new();
     fixture.later.store(2, Ordering::SeqCst);
@@ -71,7 +71,7 @@ async fn a_press_on_telegram_is_taken_before_its_button_is_let_go() {
 }
 
 #[tokio::test]
-async fn a_button_on_discord_is_a_command_where_the_question_is() {
+async fn discord_button_sends_command_in_question_chat() {
     let (platform, channel) = discord::one(discord::CALM_MS);
     let fixture = PlatformFixture::new();
     let _fixture = ChannelFixture::start(&channel, &fixture);
@@ -86,7 +86,7 @@ async fn a_button_on_discord_is_a_command_where_the_question_is() {
 }
 
 #[tokio::test]
-async fn a_button_on_slack_is_a_command_by_socket_and_by_request() {
+async fn slack_button_sends_command_by_socket_and_request() {
     let (platform, channel) = slack::both();
     let fixture = PlatformFixture::new();
     let _fixture = ChannelFixture::start(&channel, &fixture);
@@ -114,7 +114,7 @@ async fn a_button_on_slack_is_a_command_by_socket_and_by_request() {
 }
 
 #[tokio::test]
-async fn a_button_on_whatsapp_is_a_command_of_whoever_pressed_it() {
+async fn whatsapp_button_sends_command_of_the_presser() {
     let (platform, channel) = whatsapp::alone();
     let fixture = PlatformFixture::new();
     let address = to("whatsapp", "shop", "49151", None);

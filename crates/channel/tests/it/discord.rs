@@ -50,7 +50,7 @@ fn to(channel: &str) -> ChatAddress {
 }
 
 #[tokio::test]
-async fn a_reply_goes_where_it_was_asked() {
+async fn reply_is_sent_to_the_asking_conversation() {
     let (platform, discord) = one(CALM_MS);
     platform.add_channel("101", "g1", Some("100"));
     let fixture = PlatformFixture::new();
@@ -80,7 +80,7 @@ async fn a_reply_goes_where_it_was_asked() {
 
 /// A thread that was opened meanwhile, and whose opening was not told.
 #[tokio::test]
-async fn an_unknown_thread_is_asked_about_once() {
+async fn unknown_thread_is_looked_up_once() {
     let (platform, discord) = one(CALM_MS);
     let fixture = PlatformFixture::new();
     let _fixture = ChannelFixture::start(&discord, &fixture);
@@ -95,7 +95,7 @@ async fn an_unknown_thread_is_asked_about_once() {
 }
 
 #[tokio::test]
-async fn two_accounts_and_a_bad_token_do_not_hold_each_other_up() {
+async fn accounts_and_bad_token_do_not_block_each_other() {
     let platform = Platform::start(CALM_MS);
     platform.add_bot(TOKEN, "1");
     platform.add_bot("other", "2");
@@ -126,7 +126,7 @@ async fn two_accounts_and_a_bad_token_do_not_hold_each_other_up() {
 }
 
 #[tokio::test]
-async fn a_token_that_only_the_gateway_refuses_is_tried_slowly() {
+async fn token_refused_by_gateway_is_retried_slowly() {
     let platform = Platform::start(CALM_MS);
     platform.add_bot(TOKEN, "1");
     let gateway = format!("{}/gateway", platform.api_url().replace("http", "ws").replace("/api/v10", ""));
@@ -140,7 +140,7 @@ async fn a_token_that_only_the_gateway_refuses_is_tried_slowly() {
 }
 
 #[tokio::test]
-async fn a_command_of_the_menu_is_answered_at_once_and_becomes_a_letter() {
+async fn menu_command_is_acknowledged_and_becomes_inbound_message() {
     let (platform, discord) = one(CALM_MS);
     let fixture = PlatformFixture::new();
     let _fixture = ChannelFixture::start(&discord, &fixture);
@@ -166,7 +166,7 @@ async fn a_command_of_the_menu_is_answered_at_once_and_becomes_a_letter() {
 }
 
 #[tokio::test]
-async fn short_text_files_are_read_and_only_from_the_platform() {
+async fn short_text_files_are_fetched_only_from_platform() {
     let (platform, discord) = one(CALM_MS);
     let fixture = PlatformFixture::new();
     let _fixture = ChannelFixture::start(&discord, &fixture);
@@ -188,7 +188,7 @@ async fn short_text_files_are_read_and_only_from_the_platform() {
 }
 
 #[tokio::test]
-async fn an_image_comes_along_and_only_from_the_platform() {
+async fn images_are_fetched_only_from_platform() {
     let (platform, discord) = one(CALM_MS);
     let fixture = PlatformFixture::new();
     let _fixture = ChannelFixture::start(&discord, &fixture);
@@ -208,7 +208,7 @@ async fn an_image_comes_along_and_only_from_the_platform() {
 }
 
 #[tokio::test]
-async fn hostile_events_break_nothing() {
+async fn malformed_events_are_ignored() {
     let (platform, discord) = one(CALM_MS);
     let fixture = PlatformFixture::new();
     let _fixture = ChannelFixture::start(&discord, &fixture);
@@ -232,7 +232,7 @@ async fn hostile_events_break_nothing() {
 }
 
 #[test]
-fn addresses_that_lead_nowhere_are_refused_at_the_start() {
+fn invalid_configured_urls_are_refused() {
     for (setting, url) in [("api_url", "discord.example"), ("gateway_url", "https://discord.example")] {
         let bot: config::DiscordConfig =
             serde_json::from_value(json!({ "bot_token": TOKEN, setting: url })).unwrap();

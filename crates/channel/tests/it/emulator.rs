@@ -63,7 +63,7 @@ impl Drop for Emulator {
 }
 
 #[tokio::test]
-async fn people_and_the_bot_talk_through_a_bot_api_of_others() {
+async fn messages_pass_through_third_party_bot_api() {
     let emulator = Emulator::start();
     let bot = serde_json::from_value(json!({ "bot_token": TOKEN, "api_url": emulator.url })).unwrap();
     let telegram = Arc::new(

@@ -53,7 +53,7 @@ async fn dm() -> (Homeserver, Arc<PlatformFixture>) {
 }
 
 #[tokio::test]
-async fn what_was_said_before_the_first_start_is_not_answered() {
+async fn messages_before_first_start_are_not_answered() {
     let (homeserver, inbox) = dm().await;
     let text = homeserver.send_text(ROOM, ANN, "hello");
     let fixture = ChannelFixture::start(&one(&homeserver), &inbox);
@@ -66,7 +66,7 @@ async fn what_was_said_before_the_first_start_is_not_answered() {
 }
 
 #[tokio::test]
-async fn a_restart_neither_loses_nor_doubles() {
+async fn restart_neither_loses_nor_repeats_messages() {
     let (homeserver, inbox) = dm().await;
     let mut expected = Vec::new();
     for round in 1..=4 {
@@ -87,7 +87,7 @@ async fn a_restart_neither_loses_nor_doubles() {
 }
 
 #[tokio::test]
-async fn the_position_moves_over_taken_letters_only() {
+async fn sync_position_advances_only_over_accepted_messages() {
     let (homeserver, inbox) = dm().await;
     inbox.later.store(2, Ordering::SeqCst);
     homeserver.send_text(ROOM, ANN, "one");
@@ -99,7 +99,7 @@ async fn the_position_moves_over_taken_letters_only() {
 }
 
 #[tokio::test]
-async fn a_broken_connection_loses_and_doubles_nothing() {
+async fn broken_connection_neither_loses_nor_repeats_messages() {
     let (homeserver, inbox) = dm().await;
     let matrix = one(&homeserver);
     let fixture = ChannelFixture::start(&matrix, &inbox);
@@ -121,7 +121,7 @@ async fn a_broken_connection_loses_and_doubles_nothing() {
 }
 
 #[tokio::test]
-async fn what_one_answer_does_not_hold_is_read_back() {
+async fn messages_missing_from_limited_sync_are_fetched() {
     let (homeserver, inbox) = dm().await;
     homeserver.limit_page(3);
     let texts: Vec<_> = (0..20).map(|n| format!("text {n}")).collect();
@@ -134,7 +134,7 @@ async fn what_one_answer_does_not_hold_is_read_back() {
 
 /// What half an answer does not say is not taken for what is not there.
 #[tokio::test]
-async fn half_an_answer_is_none() {
+async fn incomplete_responses_are_retried() {
     let (homeserver, inbox) = dm().await;
     homeserver.add_room(ROOM, &[BOB]);
     homeserver.limit_page(3);
@@ -152,7 +152,7 @@ async fn half_an_answer_is_none() {
 }
 
 #[tokio::test]
-async fn an_account_that_fails_holds_up_no_other() {
+async fn failing_account_does_not_block_others() {
     let (homeserver, inbox) = (Homeserver::start(), PlatformFixture::new());
     homeserver.add_room(ROOM, &[ANN, CLAW]);
     homeserver.add_room("!two:hs", &[ANN, "@two:hs"]);
@@ -185,7 +185,7 @@ async fn an_account_that_fails_holds_up_no_other() {
 }
 
 #[tokio::test]
-async fn a_small_text_file_comes_along() {
+async fn small_text_file_is_fetched() {
     let (homeserver, inbox) = dm().await;
     let notes = homeserver.add_file("m1", b"what is there before it is asked for");
     let file = |url: &str, mimetype: &str, size: u64| {
@@ -213,7 +213,7 @@ async fn a_small_text_file_comes_along() {
 }
 
 #[tokio::test]
-async fn an_image_comes_along() {
+async fn image_attachment_is_fetched() {
     let (homeserver, inbox) = dm().await;
     let pixel = homeserver.add_file("m1", PIXEL);
     for size in [69, 6 << 20] {
@@ -229,7 +229,7 @@ async fn an_image_comes_along() {
 }
 
 #[tokio::test]
-async fn events_that_make_no_sense_hold_nothing_up() {
+async fn malformed_events_do_not_block_messages() {
     let (homeserver, inbox) = dm().await;
     for content in
         [json!(null), json!(7), json!({ "msgtype": 1 }), json!({ "msgtype": "m.text", "body": ["x"] })]
@@ -244,7 +244,7 @@ async fn events_that_make_no_sense_hold_nothing_up() {
 }
 
 #[tokio::test]
-async fn no_secret_shows() {
+async fn secrets_are_not_shown_in_debug_output() {
     let homeserver = Homeserver::start();
     let account = config::MatrixConfig {
         homeserver: "http://127.0.0.1:1/T0K3N".to_owned(),

@@ -58,7 +58,7 @@ fn message(ts: &str, text: &str) -> Value {
 }
 
 #[tokio::test]
-async fn a_message_is_one_letter_however_often_it_comes() {
+async fn repeated_message_events_are_one_inbound_message() {
     let (platform, inbox) = (Platform::start(), PlatformFixture::new());
     let slack = one(&platform);
     let fixture = ChannelFixture::start(&slack, &inbox);
@@ -77,7 +77,7 @@ async fn a_message_is_one_letter_however_often_it_comes() {
 }
 
 #[tokio::test]
-async fn what_is_not_taken_is_not_acknowledged() {
+async fn unaccepted_event_is_not_acknowledged() {
     let (platform, inbox) = (Platform::start(), PlatformFixture::new());
     let slack = one(&platform);
     inbox.later.store(1, Ordering::SeqCst);
@@ -95,7 +95,7 @@ async fn what_is_not_taken_is_not_acknowledged() {
 
 /// The connection is dropped, refused, asked to be renewed, and falls silent: everything arrives, and nothing twice.
 #[tokio::test]
-async fn a_broken_connection_loses_and_doubles_nothing() {
+async fn broken_connection_neither_loses_nor_repeats_messages() {
     let (platform, inbox) = (Platform::start(), PlatformFixture::new());
     let slack = one(&platform);
     let breaks: [&dyn Fn(); 4] = [
@@ -129,7 +129,7 @@ async fn a_broken_connection_loses_and_doubles_nothing() {
 }
 
 #[tokio::test]
-async fn an_account_that_fails_holds_up_no_other() {
+async fn failing_account_does_not_block_others() {
     let (platform, inbox) = (Platform::start(), PlatformFixture::new());
     let broken = config::SlackConfig { bot_token: Secret::new("wrong"), ..account(&platform, "broken") };
     let away = config::SlackConfig {
@@ -171,7 +171,7 @@ async fn an_account_that_fails_holds_up_no_other() {
 }
 
 #[tokio::test]
-async fn a_command_of_slacks_own_list_is_a_letter() {
+async fn slash_command_over_socket_becomes_inbound_message() {
     let (platform, inbox) = (Platform::start(), PlatformFixture::new());
     let slack = one(&platform);
     let payload = json!({ "command": "/polyclaw", "text": "status", "channel_id": "D1", "user_id": "U1", "trigger_id": "9.9" });
@@ -183,7 +183,7 @@ async fn a_command_of_slacks_own_list_is_a_letter() {
 }
 
 #[tokio::test]
-async fn payloads_that_make_no_sense_are_done_with() {
+async fn malformed_payloads_are_acknowledged_and_ignored() {
     let (platform, inbox) = (Platform::start(), PlatformFixture::new());
     let slack = one(&platform);
     let odd = [
@@ -202,7 +202,7 @@ async fn payloads_that_make_no_sense_are_done_with() {
 }
 
 #[tokio::test]
-async fn a_small_text_file_comes_along_and_no_token_does() {
+async fn small_text_file_is_fetched_without_exposing_token() {
     let (platform, inbox) = (Platform::start(), PlatformFixture::new());
     let slack = one(&platform);
     let notes = platform.add_file("notes.txt", b"what is there before it is asked for");
@@ -229,7 +229,7 @@ async fn a_small_text_file_comes_along_and_no_token_does() {
 }
 
 #[tokio::test]
-async fn an_image_comes_along_and_no_token_does() {
+async fn image_is_fetched_without_exposing_token() {
     let (platform, inbox) = (Platform::start(), PlatformFixture::new());
     let slack = one(&platform);
     let pixel = platform.add_file("pixel.png", PIXEL);
@@ -248,7 +248,7 @@ async fn an_image_comes_along_and_no_token_does() {
 }
 
 #[tokio::test]
-async fn no_secret_shows() {
+async fn secrets_are_not_shown_in_debug_output() {
     let slack = slack([(
         "work",
         config::SlackConfig {

@@ -39,7 +39,7 @@ fn escaped(text: &str) -> usize {
 }
 
 #[tokio::test]
-async fn parts_fit_their_platform_and_join_to_the_text() {
+async fn message_parts_fit_platform_limits_and_join_to_text() {
     let telegram = TelegramAdapter::from_config(&BTreeMap::new()).unwrap();
     let discord = DiscordAdapter::from_config(&BTreeMap::new()).unwrap();
     let matrix = MatrixAdapter::from_config(&BTreeMap::new()).unwrap();

@@ -45,7 +45,7 @@ fn to(peer: &str, thread: Option<&str>) -> ChatAddress {
 }
 
 #[tokio::test]
-async fn what_is_taken_is_confirmed_and_comes_once() {
+async fn accepted_updates_are_confirmed_and_delivered_once() {
     let (platform, telegram) = one();
     let fixture = PlatformFixture::new();
     for n in 0..3 {
@@ -64,7 +64,7 @@ async fn what_is_taken_is_confirmed_and_comes_once() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_taken_is_not_confirmed() {
+async fn unaccepted_updates_are_not_confirmed() {
     let (platform, telegram) = one();
     let fixture = PlatformFixture::new();
     fixture.later.store(3, Ordering::SeqCst);
@@ -81,7 +81,7 @@ async fn what_cannot_be_taken_is_not_confirmed() {
 
 /// Taken, and the process died before it could confirm: the next life gets it again, under the same id.
 #[tokio::test]
-async fn a_restart_before_the_confirmation_delivers_again_under_the_same_id() {
+async fn unconfirmed_update_is_redelivered_after_restart() {
     let (platform, telegram) = one();
     let fixture = PlatformFixture::new();
     platform.send_dm(TOKEN, 7, "once");
@@ -99,7 +99,7 @@ async fn a_restart_before_the_confirmation_delivers_again_under_the_same_id() {
 }
 
 #[tokio::test]
-async fn broken_connections_lose_and_double_nothing() {
+async fn broken_connections_neither_lose_nor_repeat_updates() {
     let (platform, telegram) = one();
     let fixture = PlatformFixture::new();
     let _fixture = ChannelFixture::start(&telegram, &fixture);
@@ -121,7 +121,7 @@ async fn broken_connections_lose_and_double_nothing() {
 }
 
 #[tokio::test]
-async fn a_reply_goes_to_the_topic_it_was_asked_in() {
+async fn reply_is_sent_to_the_asking_topic() {
     let (platform, telegram) = one();
     let fixture = PlatformFixture::new();
     platform.send_in_group(TOKEN, -100, Some(42), "in a topic");
@@ -142,7 +142,7 @@ async fn a_reply_goes_to_the_topic_it_was_asked_in() {
 }
 
 #[tokio::test]
-async fn hostile_text_goes_through_as_it_is() {
+async fn unusual_text_is_passed_unchanged() {
     let (platform, telegram) = one();
     let emoji = "😀".repeat(10_000);
     for text in ["\u{202e}olleh <b>&lt;</b> *_`[x](y)", "a\0b\u{feff}c", "{\"ok\":false}", &emoji] {
@@ -172,7 +172,7 @@ async fn hostile_text_goes_through_as_it_is() {
 }
 
 #[tokio::test]
-async fn attachments_come_without_the_token() {
+async fn attachments_are_fetched_without_exposing_token() {
     let (platform, telegram) = one();
     let fixture = PlatformFixture::new();
     platform.add_file("notes", b"remember the milk");
@@ -212,7 +212,7 @@ async fn attachments_come_without_the_token() {
 }
 
 #[tokio::test]
-async fn a_photo_comes_in_its_largest_size_that_is_taken_and_so_does_an_image_file() {
+async fn largest_accepted_photo_size_and_image_files_are_fetched() {
     let (platform, telegram) = one();
     let fixture = PlatformFixture::new();
     platform.add_file("medium", PIXEL);
@@ -237,7 +237,7 @@ async fn a_photo_comes_in_its_largest_size_that_is_taken_and_so_does_an_image_fi
 }
 
 #[tokio::test]
-async fn a_bad_token_holds_up_no_other_account() {
+async fn bad_token_does_not_block_other_accounts() {
     let platform = Platform::start();
     platform.add_bot(TOKEN, 1, "polybot");
     platform.add_bot("9:other", 2, "otherbot");
@@ -272,7 +272,7 @@ async fn a_bad_token_holds_up_no_other_account() {
 }
 
 #[test]
-fn an_address_that_leads_nowhere_is_refused_at_the_start() {
+fn invalid_configured_url_is_refused() {
     let bot: config::TelegramConfig =
         serde_json::from_value(json!({ "bot_token": TOKEN, "api_url": "telegram.example" })).unwrap();
     let error = TelegramAdapter::from_config(&BTreeMap::from([("main".to_owned(), bot)])).unwrap_err();

@@ -35,7 +35,7 @@ async fn send(webhook: &WebhookAdapter, key: &str) -> SendOutcome {
 }
 
 #[tokio::test]
-async fn an_answer_arrives_whole_signed_and_under_its_key() {
+async fn reply_arrives_complete_signed_and_with_its_key() {
     let platform = WebhookPlatform::start();
     platform.require_signature("s3cret");
     let signed =
@@ -50,7 +50,7 @@ async fn an_answer_arrives_whole_signed_and_under_its_key() {
 }
 
 #[tokio::test]
-async fn a_wrong_secret_is_a_refusal() {
+async fn wrong_reply_secret_is_rejected() {
     let platform = WebhookPlatform::start();
     platform.require_signature("s3cret");
     let signed =
@@ -61,7 +61,7 @@ async fn a_wrong_secret_is_a_refusal() {
 
 /// What each outcome means where a repeat is recognised, and where it is not.
 #[tokio::test]
-async fn only_what_surely_did_not_arrive_is_tried_again() {
+async fn send_is_retried_only_if_surely_not_delivered() {
     let later = |seconds| ReplyOutcome::Later { status: 503, seconds };
     let table = [
         (ReplyOutcome::Status(400), "rejected", "rejected"),
@@ -91,7 +91,7 @@ async fn only_what_surely_did_not_arrive_is_tried_again() {
 }
 
 #[tokio::test]
-async fn a_platform_that_is_not_there_got_nothing() {
+async fn unreachable_platform_is_retried() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     drop(listener);
@@ -101,7 +101,7 @@ async fn a_platform_that_is_not_there_got_nothing() {
 }
 
 #[tokio::test]
-async fn a_handshake_that_fails_sent_nothing() {
+async fn failed_tls_handshake_is_retried() {
     let platform = WebhookPlatform::start();
     let url = platform.reply_url().replace("http://", "https://");
     assert_eq!(word(&send(&webhook(account(&url)), "k").await), "retry");
@@ -109,7 +109,7 @@ async fn a_handshake_that_fails_sent_nothing() {
 }
 
 #[tokio::test]
-async fn the_status_decides_whatever_the_body_is() {
+async fn status_decides_outcome_regardless_of_body() {
     let id = |id: &str| SendOutcome::Accepted { platform_id: Some(id.to_owned()) };
     let none = SendOutcome::Accepted { platform_id: None };
     let endless = format!("{{\"id\":\"{}\"}}", "x".repeat(1 << 20));
@@ -129,7 +129,7 @@ async fn the_status_decides_whatever_the_body_is() {
 }
 
 #[tokio::test]
-async fn a_body_that_never_ends_does_not_hold_the_outbox() {
+async fn endless_response_body_does_not_block_outbox() {
     let url = answers_with("HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{".to_owned()).await;
     let started = Instant::now();
     assert_eq!(word(&send(&webhook(account(&url)), "k").await), "accepted");
@@ -155,13 +155,13 @@ async fn answers_with(answer: String) -> String {
 }
 
 #[tokio::test]
-async fn an_account_without_a_reply_url_takes_no_answers() {
+async fn account_without_reply_url_is_rejected() {
     let sent = webhook(account("http://127.0.0.1:9/r")).send("k", &outgoing("other", "hello")).await;
     assert_eq!(word(&sent), "rejected");
 }
 
 #[test]
-fn a_url_that_leads_nowhere_is_refused_at_the_start() {
+fn invalid_reply_url_is_refused() {
     for url in ["", "chat.example.com/r", "ftp://chat.example.com", "file:///etc/passwd", "https://"] {
         let error = WebhookAdapter::new([("desk".to_owned(), account(url))]).unwrap_err();
         assert_eq!(error.code(), "channel_reply_url", "{url}");
@@ -169,7 +169,7 @@ fn a_url_that_leads_nowhere_is_refused_at_the_start() {
 }
 
 #[test]
-fn capabilities_are_those_of_the_account() {
+fn capabilities_come_from_the_account() {
     let webhook = webhook(WebhookAccount { idempotent: true, ..account("https://chat.example.com/r") });
     let capabilities = webhook.capabilities("desk");
     assert!(capabilities.idempotent_send);
@@ -178,7 +178,7 @@ fn capabilities_are_those_of_the_account() {
 }
 
 #[tokio::test]
-async fn neither_the_secret_nor_the_address_shows() {
+async fn secret_and_url_are_not_shown_in_debug_output() {
     let account = WebhookAccount {
         reply_secret: Some(Secret::new("s3cret")),
         ..account("http://user:pa55@127.0.0.1:9/T0K3N/r?key=T0K3N")

@@ -56,7 +56,7 @@ fn text(id: &str, body: &str) -> Value {
 }
 
 #[tokio::test]
-async fn messages_are_letters_once_and_in_order() {
+async fn repeated_messages_are_accepted_once_in_order() {
     let (platform, inbox) = (Platform::start(), PlatformFixture::new());
     let whatsapp = one(&platform);
     let call = message_call(SECRET, "100", &[text("wamid.1", "one"), text("wamid.2", "two")]);
@@ -68,7 +68,7 @@ async fn messages_are_letters_once_and_in_order() {
 }
 
 #[tokio::test]
-async fn what_is_not_taken_has_to_be_delivered_again() {
+async fn unaccepted_messages_must_be_redelivered() {
     let (platform, inbox) = (Platform::start(), PlatformFixture::new());
     let whatsapp = one(&platform);
     inbox.later.store(1, Ordering::SeqCst);
@@ -80,7 +80,7 @@ async fn what_is_not_taken_has_to_be_delivered_again() {
 }
 
 #[tokio::test]
-async fn only_what_meta_signed_is_taken() {
+async fn only_requests_signed_by_meta_are_accepted() {
     let (platform, inbox) = (Platform::start(), PlatformFixture::new());
     let whatsapp = one(&platform);
     let good = message_call(SECRET, "100", &[text("wamid.1", "hi")]);
@@ -124,7 +124,7 @@ async fn only_what_meta_signed_is_taken() {
 }
 
 #[tokio::test]
-async fn the_webhook_is_set_up_by_who_knows_the_word() {
+async fn webhook_setup_requires_the_verify_token() {
     let (platform, inbox) = (Platform::start(), PlatformFixture::new());
     let whatsapp = one(&platform);
     let long = "c".repeat(300);
@@ -149,7 +149,7 @@ async fn the_webhook_is_set_up_by_who_knows_the_word() {
 }
 
 #[tokio::test]
-async fn each_number_has_its_own_letters() {
+async fn each_phone_number_receives_its_own_messages() {
     let (platform, inbox) = (Platform::start(), PlatformFixture::new());
     let foreign =
         config::WhatsappConfig { app_secret: Secret::new("of another app"), ..account(&platform, "300") };
@@ -172,7 +172,7 @@ async fn each_number_has_its_own_letters() {
 }
 
 #[tokio::test]
-async fn a_reply_goes_to_the_person_or_the_group() {
+async fn reply_is_sent_to_person_or_group() {
     let (platform, inbox) = (Platform::start(), PlatformFixture::new());
     let whatsapp = one(&platform);
     let mut grouped = text("wamid.2", "hi all");
@@ -193,7 +193,7 @@ async fn a_reply_goes_to_the_person_or_the_group() {
 }
 
 #[tokio::test]
-async fn the_menu_is_what_meta_takes_of_it() {
+async fn command_menu_is_cut_to_platform_limits() {
     let platform = Platform::start();
     let whatsapp = one(&platform);
     let item = |n: usize| MenuItem { command: format!("agent_{n}"), description: "long ".repeat(100) };
@@ -208,7 +208,7 @@ async fn the_menu_is_what_meta_takes_of_it() {
 }
 
 #[tokio::test]
-async fn only_what_surely_did_not_arrive_is_tried_again() {
+async fn send_is_retried_only_if_surely_not_delivered() {
     let platform = Platform::start();
     let whatsapp = one(&platform);
     let send = |peer: &'static str| {
@@ -232,7 +232,7 @@ async fn only_what_surely_did_not_arrive_is_tried_again() {
 }
 
 #[tokio::test]
-async fn ten_thousand_chunkings_are_seen_as_the_stored_text() {
+async fn ten_thousand_chunkings_show_the_stored_text() {
     let platform = Platform::start();
     let numbers = BTreeMap::from([("shop".to_owned(), account(&platform, "100"))]);
     let stage = Stage {
@@ -246,7 +246,7 @@ async fn ten_thousand_chunkings_are_seen_as_the_stored_text() {
 }
 
 #[tokio::test]
-async fn a_small_text_file_comes_along_and_no_token_does() {
+async fn small_text_file_is_fetched_without_exposing_token() {
     let (platform, inbox) = (Platform::start(), PlatformFixture::new());
     let whatsapp = one(&platform);
     let document = |id: &str, mime_type: &str| {
@@ -275,7 +275,7 @@ async fn a_small_text_file_comes_along_and_no_token_does() {
 }
 
 #[tokio::test]
-async fn a_photo_comes_along_and_no_token_does() {
+async fn photo_is_fetched_without_exposing_token() {
     let (platform, inbox) = (Platform::start(), PlatformFixture::new());
     let whatsapp = one(&platform);
     platform.add_file("m1", PIXEL);
@@ -296,7 +296,7 @@ async fn a_photo_comes_along_and_no_token_does() {
 }
 
 #[tokio::test]
-async fn no_secret_shows() {
+async fn secrets_are_not_shown_in_debug_output() {
     let platform = Platform::start();
     let account = config::WhatsappConfig {
         api_url: Some("http://127.0.0.1:1/T0K3N".to_owned()),

@@ -258,7 +258,7 @@ mod tests {
     use crate::instance_paths::InstancePaths;
 
     #[test]
-    fn links_in_a_workspace_and_in_the_home_stay_links() {
+    fn backup_copies_symlinks_as_symlinks() {
         let room = tempfile::tempdir().unwrap();
         let (home, to, secret) =
             (room.path().join("home"), room.path().join("to"), room.path().join("secret"));
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn pipes_and_links_that_a_server_left_are_no_databases() {
+    fn pipes_and_symlinks_are_not_backed_up_as_databases() {
         let room = tempfile::tempdir().unwrap();
         let (home, to) = (room.path().join("home"), room.path().join("to"));
         fs::create_dir_all(home.join("mcp/lab")).unwrap();
@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pipe_in_a_backup_is_refused_and_not_waited_for() {
+    fn pipe_in_backup_is_refused_without_blocking() {
         let room = tempfile::tempdir().unwrap();
         let backup = room.path().to_owned();
         fifo(&backup.join("config.toml"));
@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn what_passes_is_left_out_and_what_only_looks_like_it_is_not() {
+    fn only_transient_files_are_left_out_of_backups() {
         for (name, passes) in [
             ("daemon.pid", true),
             ("sessions.db-wal", true),

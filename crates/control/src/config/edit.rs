@@ -254,14 +254,14 @@ mod tests {
     const TEXT: &str = "# The head.\nschema = 1 # always\n\n[gateway] # where\nport = 18801 # the port\n\n# People.\n[agents]\nlist = [{ id = \"main\" }]\n";
 
     #[test]
-    fn what_a_patch_does_not_name_stays_letter_by_letter() {
+    fn patch_leaves_other_config_text_unchanged() {
         let patch = json!({ "gateway": { "port": 18900 } });
         assert_eq!(merge_patch(TEXT, &patch).unwrap(), TEXT.replace("18801", "18900"));
         assert_eq!(merge_patch(TEXT, &json!({})).unwrap(), TEXT);
     }
 
     #[test]
-    fn a_patch_adds_replaces_and_takes_out() {
+    fn patch_adds_replaces_and_removes_values() {
         let patch = json!({
             "gateway": null,
             "providers": { "lab": { "models": ["a", "b"], "base_url": "http://x" } },
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_that_holds_only_tables_has_no_header_of_its_own() {
+    fn table_of_tables_gets_no_own_header() {
         let patch = json!({ "providers": { "lab": { "base_url": "http://x" }, "plain": {} } });
         let text = merge_patch("schema = 1\n", &patch).unwrap();
         assert!(!text.contains("[providers]\n"), "{text}");
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_is_put_where_one_stands_also_in_lists() {
+    fn set_text_replaces_only_existing_text() {
         let mut document = parse("[[hooks]]\nsecret = \"a\" # mine\n").unwrap();
         let path = [PathStep::Key("hooks".into()), PathStep::Index(0), PathStep::Key("secret".into())];
         set_text(&mut document, &path, "b");
@@ -304,7 +304,7 @@ mod tests {
     const BOUND: &str = "# First.\n[[bindings]]\nagent_id = \"a\" # why\nmatch = { channel = \"x\" }\n\n# Second.\n[[bindings]]\nagent_id = \"b\"\nmatch = { channel = \"y\" }\n\n[turns]\nattempts = 2\n";
 
     #[test]
-    fn an_entry_is_added_behind_the_others_and_all_else_stays() {
+    fn entry_is_appended_without_changing_other_text() {
         let entry = json!({ "agent_id": "c", "match": { "channel": "z", "roles": ["r"] } });
         let text = append_entry(BOUND, "bindings", &entry).unwrap();
         let added = "[[bindings]]\nagent_id = \"c\"\nmatch = { channel = \"z\", roles = [\"r\"] }\n";
@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_are_taken_out_by_their_places() {
+    fn entries_are_removed_by_index() {
         let text = remove_entries(BOUND, "bindings", &[0]).unwrap();
         assert!(
             text.starts_with("\n# Second.\n[[bindings]]\nagent_id = \"b\"") && !text.contains("First"),
@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn a_named_entry_is_changed_or_made() {
+    fn named_entry_is_merged_or_created() {
         let patch = json!({ "identity": { "emoji": "x" } });
         let text = merge_named(TEXT, "agents.list", ("id", "main"), &patch).unwrap();
         let now = to_json(parse(&text).unwrap().as_item());

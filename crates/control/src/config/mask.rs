@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn secrets_are_hidden_and_references_are_not() {
+    fn secrets_are_masked_and_references_are_shown() {
         let mut document = parse(STORED).unwrap();
         let hidden = mask_document(&mut document);
         let text = document.to_string();
@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_in_the_place_of_a_secret_is_hidden_whatever_it_is() {
+    fn secret_fields_of_any_type_are_masked() {
         for wrong in [
             "api_key = [\"hush\", \"hush\"]",
             "api_key = { a = \"hush\" }",
@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mask_that_comes_back_is_the_secret_again() {
+    fn restored_mask_becomes_the_stored_secret() {
         let mut document = parse(STORED).unwrap();
         mask_document(&mut document);
         restore_masks(&mut document, &stored(), false).unwrap();
@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mask_for_nothing_and_a_secret_without_leave_are_refused() {
+    fn unmatched_masks_and_unauthorized_secrets_are_refused() {
         let refused = |text: &str, may_write| {
             let outcome = restore_masks(&mut parse(text).unwrap(), &stored(), may_write);
             outcome.map_err(|error| error.code())
@@ -387,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_with_credentials_is_a_secret_as_a_whole_wherever_it_stands() {
+    fn url_with_credentials_is_masked_as_a_whole() {
         const LAB: &str = "[providers.lab]\nbase_url = \"http://me:pw@h/v1?key=0123456789abcdefXYZW\" # mine\n[providers.short]\nbase_url = \"https://h/?key=abcd\"\n[providers.referred]\nbase_url = \"https://me:${PW}@h/?key=${KEY}\"\n[unknown]\nlist = [\"x\", \"env://me:pw@h\"]\n";
         let stored = to_json(parse(LAB).unwrap().as_item());
         let mut document = parse(LAB).unwrap();
@@ -425,7 +425,7 @@ mod tests {
     }
 
     #[test]
-    fn items_of_a_list_are_known_by_name_not_by_place() {
+    fn list_items_are_matched_by_name_not_index() {
         let stored = serde_json::json!([{ "name": "a", "secret": "1" }, { "name": "b", "secret": "2" }]);
         let moved = serde_json::json!([{ "name": "b", "secret": MASK }, { "name": "c", "secret": MASK }]);
         let at = |n| find_same_value(&stored, &moved, &[PathStep::Index(n), PathStep::Key("secret".into())]);

@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_come_whole_and_rotation_is_noticed() {
+    fn follower_returns_whole_lines_and_detects_rotation() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("daemon.log");
         let (mut follow, none) = LogFollower::with_backlog(path.clone(), 9).unwrap();
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn the_backlog_and_what_follows_join() {
+    fn follower_continues_where_its_backlog_ends() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("daemon.log");
         fs::write(dir.path().join("daemon.log.1"), "1\n2\n").unwrap();

@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_join_to_the_whole_history_whatever_their_size() {
+    fn log_pages_of_any_size_cover_the_whole_history() {
         let dir = tempfile::tempdir().unwrap();
         let log = dir.path().join("daemon.log");
         fs::write(rotated_path(&log, 1), "1\n2\n3").unwrap();
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cursor_goes_on_where_it_was_after_the_log_was_moved_aside() {
+    fn log_cursor_stays_valid_after_rotation() {
         let dir = tempfile::tempdir().unwrap();
         let log = dir.path().join("daemon.log");
         fs::write(&log, "1\n2\n").unwrap();
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_cursor_is_refused() {
+    fn malformed_log_cursor_is_refused() {
         for wrong in ["x", "1-2", "1-2-3-4", "../../etc/passwd", "-1-1-1"] {
             assert_eq!(read_page(Path::new("/nowhere/daemon.log"), Some(wrong), 1).unwrap(), None, "{wrong}");
         }

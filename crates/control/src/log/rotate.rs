@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn five_are_kept_and_only_full_ones_are_moved() {
+    fn only_full_logs_are_rotated_and_five_are_retained() {
         let dir = tempfile::tempdir().unwrap();
         let log = dir.path().join("daemon.log");
         fs::write(&log, "short").unwrap();

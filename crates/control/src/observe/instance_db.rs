@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn where_things_are_kept_is_known_without_a_look_at_any_secret() {
+    fn store_location_is_read_without_resolving_secrets() {
         let load: ConfigLoader = Arc::new(|_, _| panic!("secrets are looked up"));
         for (text, expected) in [
             ("[store]\nurl = \"secret:database\"\n", false),
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn a_config_in_json_says_it_too_and_a_broken_one_nothing() {
+    fn store_location_is_read_from_json_but_not_broken_config() {
         let load: ConfigLoader =
             Arc::new(|_, text| config::load(text, "config.toml", &|_| Ok(String::new())));
         for (text, expected) in [
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_read_holds_until_the_file_is_another() {
+    fn cached_store_location_is_dropped_when_config_changes() {
         let (kept, id) = (InstanceDbCache::default(), InstanceId::new("one"));
         let (_dir, place) = at("");
         let before = file::read_stamp(&place.config_file()).unwrap();

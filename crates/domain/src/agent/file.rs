@@ -25,7 +25,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_spec_with_everything_in_it_comes_back_the_same() {
+    fn full_agent_spec_round_trips_through_toml() {
         let spec: AgentSpec = serde_json::from_value(json!({
             "agent_id": "ops", "name": "Ops \"x\"\nline", "description": "# [not] a = \"table\"",
             "defaults": {
@@ -51,7 +51,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_survives(name in any::<String>(), prompt in any::<String>(), entry in any::<String>()) {
+        fn text_of_any_content_round_trips(name in any::<String>(), prompt in any::<String>(), entry in any::<String>()) {
             let mut spec = AgentSpec::with_id(crate::id::AgentId::main());
             spec.name = name;
             spec.defaults.system_prompt = Some(prompt);

@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn more_tools_or_fewer_questions_widen() {
+    fn more_tools_or_fewer_approvals_widen_grants() {
         let base = tools(json!({ "allow": ["read_file", "shell"], "deny": ["x"] }));
         for narrower in [
             json!({ "allow": ["read_file"], "deny": ["x", "shell"] }),
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn the_agent_by_default_has_every_tool_and_to_become_it_is_more() {
+    fn switching_to_default_agent_widens_grants() {
         let main = AgentSpec::with_id(AgentId::main());
         let with_shell = AgentSpec { agent_id: AgentId::main(), ..tools(json!({ "allow": ["shell"] })) };
         assert!(!is_wider(&main, &with_shell));
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn another_agent_has_files_and_memories_of_its_own() {
+    fn switching_agent_widens_files_and_memories() {
         let another = |more: Value| AgentSpec { agent_id: AgentId::parse("hr").unwrap(), ..spec(more) };
         let found =
             |to: &AgentSpec| widened_fields(&spec(json!({ "workspace": "/shared" })), to, &AgentId::main());
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn every_field_that_grants_something_is_compared() {
+    fn every_granting_field_is_compared() {
         let more: Value = serde_json::from_str(MORE).unwrap();
         for (field, value) in more.as_object().unwrap() {
             let mut changed = base();
@@ -314,7 +314,7 @@ mod tests {
 
     /// The serialised spec has no field that the tests above and the names below omit.
     #[test]
-    fn a_field_of_the_spec_grants_something_or_is_known_not_to() {
+    fn every_spec_field_is_classified_as_granting_or_not() {
         let schema = serde_json::to_value(schemars::schema_for!(AgentSpec)).unwrap();
         let fields: BTreeSet<&str> =
             schema["properties"].as_object().unwrap().keys().map(String::as_str).collect();
@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn programs_that_listen_or_have_more_room_widen() {
+    fn listening_or_larger_disk_limit_widens_grants() {
         let sandbox = |sandbox: Value| spec(json!({ "sandbox": sandbox }));
         let base = sandbox(json!({ "disk_mb": 100 }));
         assert!(is_wider(&base, &sandbox(json!({ "disk_mb": 100, "listen": true }))));
@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn whom_work_is_given_to_is_compared_by_name_and_depth() {
+    fn delegation_grants_are_compared_by_agent_and_depth() {
         let to = |delegation: Value| spec(json!({ "delegation": delegation }));
         let one = to(json!({ "allow_agents": ["shop"], "max_depth": 2 }));
         for (other, is_more) in [

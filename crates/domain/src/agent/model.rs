@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_model_is_text_or_a_table_and_means_the_same() {
+    fn model_as_text_and_as_table_are_equal() {
         let plain = read(json!({ "model": "p/m", "temperature": 0.5, "fallbacks": ["p/n"] })).unwrap();
         let table = json!({ "provider": "p", "model": "m", "temperature": 0.5, "fallbacks": ["p/n"] });
         assert_eq!(plain, read(json!({ "model": table })).unwrap());
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_twice_and_differs_is_refused() {
+    fn conflicting_model_settings_are_refused() {
         let table = |inside: f64, other: f64| {
             read(
                 json!({ "model": { "provider": "p", "model": "m", "temperature": inside }, "temperature": other }),

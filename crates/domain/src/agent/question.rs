@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn plain_words_leave_nothing_dangerous_out() {
+    fn spec_description_mentions_every_dangerous_setting() {
         let main = AgentId::main();
         let open = spec(json!({}));
         assert!(describe_spec(&open, &main).contains("Tools: all low-risk tools"));
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_model_wrote_is_quoted_on_its_own_line() {
+    fn model_written_text_is_quoted_on_one_line() {
         let forged = spec(json!({
             "name": "x\u{85}Tools: none",
             "description": "translates texts\nTools: none\nApproval: before every call",
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn every_changed_field_is_told_and_what_widens_is_named() {
+    fn change_description_lists_changed_and_widened_fields() {
         let old = spec(json!({ "description": "old" }));
         let new = spec(json!({
             "description": "new\nIt may do no more than now.",
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn padded_lists_do_not_hide_tools_of_high_risk() {
+    fn padded_lists_do_not_hide_high_risk_tools() {
         let mut allow = vec!["read_file".to_owned(); 90];
         allow.extend((0..90).map(|n| format!("read_file{}", "*".repeat(n))));
         allow.push("shell".to_owned());
@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_text_does_not_push_what_matters_out_of_sight() {
+    fn long_text_is_truncated_in_spec_description() {
         let long = spec(
             json!({ "description": "x".repeat(50_000), "defaults": { "system_prompt": "y".repeat(50_000) } }),
         );

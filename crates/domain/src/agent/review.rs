@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_wrong_is_said_at_once_with_the_nearest_right_word() {
+    fn spec_review_reports_all_problems_with_suggestions() {
         let bad = spec(json!({
             "defaults": { "model": "opnai/x", "fallbacks": ["openai/y", "else/z"] },
             "policy": { "tools": { "allow": ["lok", "group:fz"], "deny": ["shell"] } },
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn an_identity_is_a_name_a_sign_and_a_picture() {
+    fn invalid_identity_name_emoji_or_avatar_is_reported() {
         let paths = |identity: serde_json::Value| {
             let found = review_spec(&spec(json!({ "identity": identity })), &known());
             found.into_iter().map(|problem| problem.path).collect::<Vec<_>>()

@@ -175,7 +175,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_agent_but_the_default_one_has_a_folder_of_its_own() {
+    fn every_agent_except_default_has_own_workspace_folder() {
         let (root, main) = (Path::new("/home/x/workspace"), AgentId::main());
         let at = |id: &str, dir: Option<&str>| {
             let mut spec = AgentSpec::with_id(AgentId::parse(id).unwrap());
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn a_workspace_in_another_ones_is_found_and_a_shared_one_is_not() {
+    fn nested_workspaces_are_reported_but_shared_ones_are_not() {
         let overlaps = |list: &[(&str, &str)]| {
             let folder = |(id, folder): &(&str, &str)| (AgentId::parse(id).unwrap(), PathBuf::from(folder));
             let found = find_overlaps(&list.iter().map(folder).collect());
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_leads_nowhere_else() {
+    fn workspace_path_cannot_escape() {
         let problem =
             |dir: &str| AgentWorkspace { dir: Some(dir.into()), overlay: true }.find_problem().is_some();
         for bad in ["..", "../../etc", "a/../..", "/srv/../etc", "~", "~/x"] {

@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn an_account_that_is_added_never_becomes_the_default_one() {
+    fn added_account_never_becomes_default() {
         let (main, both) = ([("main", "")], [("alerts", ""), ("main", "")]);
         assert_eq!(settled(&main, None, None), ("main".to_owned(), false));
         assert_eq!(settled(&both, Some("main"), None), ("main".to_owned(), false), "what is recorded holds");

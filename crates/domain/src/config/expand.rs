@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn variables_are_replaced_and_everything_else_is_left_alone() {
+    fn only_variables_are_expanded_in_text() {
         for (text, expected) in [
             ("hi ${NAME}, ${NAME}!", "hi ada, ada!"),
             ("${NESTED}", "${NAME} env:NAME"),
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_is_a_reference_or_itself() {
+    fn secret_resolves_to_reference_or_literal_value() {
         for (text, expected) in [
             ("env:NAME", "ada"),
             ("file:/run/ada", "from file"),
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reference_that_leads_nowhere_is_named_in_the_error() {
+    fn unresolved_secret_reference_is_named_in_error() {
         for (text, message) in [
             ("secret:bob", "secret bob: is not there"),
             ("keyring:bob", "keyring entry bob: is not there"),

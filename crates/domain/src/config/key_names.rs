@@ -71,14 +71,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_reads_like_the_file() {
+    fn joined_key_path_quotes_special_keys() {
         assert_eq!(join_key("", "gateway"), "gateway");
         assert_eq!(join_key("gateway", "port"), "gateway.port");
         assert_eq!(join_key("models", "openai/gpt-5.1"), r#"models."openai/gpt-5.1""#);
     }
 
     #[test]
-    fn both_spellings_mean_the_same_key() {
+    fn snake_and_camel_case_keys_convert_both_ways() {
         for (snaked, cameled) in [("port", "port"), ("max_rounds", "maxRounds"), ("reply_url", "replyUrl")] {
             assert_eq!(
                 (to_snake_case(cameled), to_camel_case(snaked)),
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn a_typing_error_gets_one_suggestion_and_a_wild_guess_gets_them_all() {
+    fn typo_gets_one_suggestion_and_unknown_word_gets_all() {
         let known = ["bind", "port", "auth"];
         assert_eq!(suggest_word("prot", &known), r#"did you mean "port"?"#);
         assert_eq!(suggest_word("Bind", &known), r#"did you mean "bind"?"#);

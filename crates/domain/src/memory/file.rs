@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_written_by_hand_becomes_a_memory_an_item() {
+    fn handwritten_markdown_becomes_one_memory_per_item() {
         let text = "# MEMORY\n\nAna is the owner.\nShe lives in Porto.\n\n## Likes\n- tea,\n  green\n* hiking\n\n1. Ben\n2) Eva,\n   his wife\n\nBorn on\n12. May 1984.\n";
         let read = from_markdown(text, &owner()).unwrap();
         let shown: Vec<_> = read.iter().map(|m| m.content.as_str()).collect();
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_off_is_refused_with_its_line() {
+    fn truncated_memory_file_is_refused_with_line() {
         let whole = to_markdown(&[memory("k", "one\ntwo\nthree")]);
         let cut = whole.rsplit_once("\nthree").unwrap().0;
         let error = from_markdown(cut, &owner()).unwrap_err();
@@ -214,14 +214,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn both_formats_bring_every_memory_back_as_it_was(texts in prop::collection::vec(("\\PC{0,20}", any::<String>()), 0..6)) {
+        fn memories_round_trip_in_both_formats(texts in prop::collection::vec(("\\PC{0,20}", any::<String>()), 0..6)) {
             let memories: Vec<_> = texts.iter().map(|(key, content)| memory(key, content)).collect();
             prop_assert_eq!(from_jsonl(&to_jsonl(&memories)).unwrap(), memories.clone());
             prop_assert_eq!(from_markdown(&to_markdown(&memories), &owner()).unwrap(), memories);
         }
 
         #[test]
-        fn headings_comments_and_items_in_a_text_do_not_end_it(text in "(#|<!-- polyclaw |-->|- |\n|a|\r){0,30}") {
+        fn markdown_syntax_in_memory_text_round_trips(text in "(#|<!-- polyclaw |-->|- |\n|a|\r){0,30}") {
             let memories = vec![memory("k", &text), memory("l", "next")];
             prop_assert_eq!(from_markdown(&to_markdown(&memories), &owner()).unwrap(), memories);
         }

@@ -34,7 +34,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_listed_facts_are_taken_each_once_and_no_stories() {
+    fn only_listed_facts_are_parsed_without_duplicates() {
         let answer = format!(
             "Here they are:\n- Ana lives in Porto.\n  - Ana lives in Porto.\n- \n- {}\nNONE",
             "x".repeat(401)

@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn spaced_text_is_left_and_unspaced_text_is_cut_into_pairs() {
+    fn unspaced_scripts_are_indexed_as_bigrams() {
         assert_eq!(index_text("Café au lait"), None);
         assert_eq!(index_text("我住在北京 since 2019").unwrap(), " 我住 住在 在北 北京 京  since 2019");
         assert_eq!(index_text("猫").unwrap(), " 猫 ");
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn a_question_is_the_words_that_tell_something() {
+    fn query_words_drop_stop_words() {
         assert_eq!(query_words("What is my dog's name, dog?"), ["\"dog\"", "\"name\""]);
         assert!(query_words("what is it").is_empty());
         assert_eq!(query_words("Did anyone ever have babies?"), ["\"babies\""]);
@@ -114,7 +114,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_text_can_be_cut(text in any::<String>()) {
+        fn any_text_can_be_indexed_and_queried(text in any::<String>()) {
             index_text(&text);
             let quoted = |word: &String| word.starts_with('"') && word.matches('"').count() == 2;
             prop_assert!(query_words(&text).iter().all(quoted));

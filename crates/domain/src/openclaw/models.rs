@@ -209,7 +209,7 @@ mod tests {
     use crate::config::ProviderConfig;
 
     #[test]
-    fn every_kind_is_one_of_ours() {
+    fn every_translated_provider_kind_is_valid() {
         let named =
             KNOWN_PROVIDERS.iter().map(|(_, kind, _)| *kind).chain(PROTOCOLS.iter().map(|(_, kind)| *kind));
         for kind in named {

@@ -35,7 +35,7 @@ fn paths(notes: &[TranslationNote]) -> Vec<&str> {
 }
 
 #[test]
-fn comments_trailing_commas_and_bare_keys_are_read_and_what_is_broken_is_located() {
+fn json5_is_parsed_and_syntax_error_has_line() {
     let text = "\u{feff}// a comment\n{ agents: { list: [ { id: 'ops', }, ], }, }\n";
     assert_eq!(parse(text).unwrap()["agents"]["list"][0]["id"], "ops");
     let broken = parse("{\n  \"token\": \"hush\",\n  !!\n}").unwrap_err();
@@ -44,7 +44,7 @@ fn comments_trailing_commas_and_bare_keys_are_read_and_what_is_broken_is_located
 }
 
 #[test]
-fn both_generations_of_agents_mean_the_same() {
+fn agent_list_and_agent_entries_translate_equally() {
     let agent =
         json!({ "name": "Ops", "model": "openai/gpt-x", "workspace": "/w", "identity": { "emoji": "x" } });
     let mut listed = agent.clone();
@@ -69,7 +69,7 @@ fn looked_for(config: Value) -> Vec<String> {
 }
 
 #[test]
-fn a_folder_stated_for_all_is_the_default_agents_own_and_those_of_the_others_are_in_it() {
+fn default_workspace_belongs_to_default_agent_and_contains_others() {
     let list =
         json!([{ "id": "ops" }, { "id": "main", "default": true }, { "id": "far", "workspace": "/far" }]);
     assert_eq!(
@@ -96,7 +96,7 @@ fn a_folder_stated_for_all_is_the_default_agents_own_and_those_of_the_others_are
 }
 
 #[test]
-fn colliding_and_impossible_names_are_told_apart_and_followed_everywhere() {
+fn colliding_and_invalid_agent_ids_are_renamed_everywhere() {
     let translation = translated(
         json!({
             "agents": { "list": [
@@ -126,7 +126,7 @@ fn colliding_and_impossible_names_are_told_apart_and_followed_everywhere() {
 }
 
 #[test]
-fn a_secret_is_a_reference_or_kept_or_left_behind_and_never_in_a_note() {
+fn translated_secrets_never_appear_in_notes() {
     let config = json!({
         "env": { "vars": { "FROM_FILE": "hush-1" } },
         "models": { "providers": {
@@ -158,7 +158,7 @@ fn a_secret_is_a_reference_or_kept_or_left_behind_and_never_in_a_note() {
 }
 
 #[test]
-fn what_is_of_the_wrong_kind_or_of_no_use_is_named_and_an_address_loses_its_password() {
+fn invalid_or_unused_values_are_noted_and_url_passwords_removed() {
     let translation = translated(
         json!({
             "env": { "vars": { "USED": "hush-1", "UNUSED": "hush-2" }, "LOOSE": "hush-3" },
@@ -183,7 +183,7 @@ fn what_is_of_the_wrong_kind_or_of_no_use_is_named_and_an_address_loses_its_pass
 }
 
 #[test]
-fn a_rule_never_lets_more_through_than_it_did() {
+fn translated_rule_never_allows_more() {
     let tools = |tools: Value| {
         let translation = translated(json!({ "agents": { "list": [{ "id": "a", "tools": tools }] } }), false);
         loaded(&translation).agents.list[0].tools.clone()
@@ -199,7 +199,7 @@ fn a_rule_never_lets_more_through_than_it_did() {
 }
 
 #[test]
-fn every_key_without_effect_is_named() {
+fn every_ignored_key_is_noted() {
     let translation = translated(
         json!({
             "gateway": { "port": 18789, "auth": { "token": "hush" } },
@@ -226,7 +226,7 @@ fn every_key_without_effect_is_named() {
 }
 
 #[test]
-fn schedules_have_a_time_an_agent_and_a_place_that_is_there() {
+fn cron_jobs_translate_with_schedule_agent_and_valid_target() {
     let jobs = json!({ "version": 1, "jobs": [
         { "id": "x", "name": "Morning News", "schedule": { "kind": "cron", "expr": "0 8 * * *", "tz": "Europe/Berlin" },
           "payload": { "kind": "agentTurn", "message": "news" }, "agentId": "Ops",
@@ -262,7 +262,7 @@ fn schedules_have_a_time_an_agent_and_a_place_that_is_there() {
 }
 
 #[test]
-fn what_was_said_is_what_people_and_agents_said() {
+fn transcript_lines_and_session_keys_are_translated() {
     let line = |value: Value| parse_line(&value).map(|text| (text.role, text.text));
     let user = json!({ "type": "message", "message": { "role": "user", "content": [{ "type": "text", "text": "hi" }] } });
     assert_eq!(line(user), Some((crate::message::MessageRole::User, "hi".to_owned())));
@@ -295,7 +295,7 @@ fn what_was_said_is_what_people_and_agents_said() {
 }
 
 #[test]
-fn bindings_of_one_person_are_direct_and_a_channel_nobody_knows_is_left_out() {
+fn dm_bindings_translate_and_unknown_channels_are_dropped() {
     let translation = translated(
         json!({ "bindings": [
             { "agentId": "main", "match": { "channel": "telegram", "peer": { "kind": "dm", "id": "7" } } },
@@ -319,7 +319,7 @@ fn account(channel: &str, settings: Value) -> Value {
 }
 
 #[test]
-fn a_group_or_topic_that_was_closed_alone_is_not_answered() {
+fn individually_closed_group_or_topic_stays_closed() {
     let telegram = |groups: Value| {
         account("telegram", json!({ "botToken": "t", "groupPolicy": "open", "groups": groups }))
     };
@@ -339,7 +339,7 @@ fn a_group_or_topic_that_was_closed_alone_is_not_answered() {
 }
 
 #[test]
-fn a_channel_for_roles_is_not_answered_unless_people_are_named() {
+fn role_restricted_channel_is_dropped_unless_users_are_listed() {
     let discord = |guild: Value| {
         account("discord", json!({ "token": "t", "groupPolicy": "open", "guilds": { "1": guild } }))
     };
@@ -352,7 +352,7 @@ fn a_channel_for_roles_is_not_answered_unless_people_are_named() {
 }
 
 #[test]
-fn a_matrix_account_that_is_not_whole_is_left_out_and_the_rest_is_taken() {
+fn incomplete_matrix_account_is_left_out() {
     let accounts = json!({ "accessToken": "a", "homeserver": "https://m.example", "accounts": {
         "whole": { "accessToken": "b", "userId": "@b:m.example" }, "half": { "accessToken": "c" } } });
     let translation = translated(json!({ "channels": { "matrix": accounts } }), true);

@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn files_that_agents_are_told_are_known_however_they_are_named() {
+    fn briefing_files_are_recognised_under_any_path_spelling() {
         for path in [
             "AGENTS.md",
             "./SOUL.md",

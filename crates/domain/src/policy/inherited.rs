@@ -80,7 +80,7 @@ mod tests {
     /// The spec of a session is resolved on every turn: loosening the agent later does not loosen a child of a confined
     /// one.
     #[test]
-    fn walls_that_were_lent_stand_whatever_the_agent_is_changed_to() {
+    fn inherited_sandbox_mode_is_never_loosened() {
         let confined = SandboxSettings { mode: SandboxMode::Strict, ..SandboxSettings::default() };
         for (own, inherited_mode, mode) in [
             (SandboxMode::Off, Some(SandboxMode::Strict), SandboxMode::Strict),

@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pattern_that_allows_nothing_is_refused() {
+    fn allow_pattern_matching_no_tool_is_refused() {
         let seed = json!({ "profile": "coding", "allow": ["browser*"], "deny": [] });
         assert_eq!(said(seed, &[]), ["allow[0]: no tool matches \"browser*\""]);
         assert_eq!(

@@ -89,7 +89,7 @@ fn shell() -> ToolSpec {
 }
 
 #[test]
-fn lists_groups_profiles_and_patterns_name_tools() {
+fn policy_entries_cover_tools_by_name_group_and_pattern() {
     for (entry, name, covered) in [
         ("shell", "shell", true),
         ("group:fs", "read_file", true),
@@ -113,7 +113,7 @@ fn lists_groups_profiles_and_patterns_name_tools() {
 }
 
 #[test]
-fn a_session_has_what_it_was_lent_and_its_own_agent_allows_and_no_more() {
+fn session_has_only_tools_inherited_and_allowed_by_own_agent() {
     let owner = Case { agent: policy(&[], &["write_file"]), ..Case::default() };
     let all = ["read_file", "write_file", "edit_file"].map(plain);
     let shell = shell();
@@ -147,7 +147,7 @@ fn a_session_has_what_it_was_lent_and_its_own_agent_allows_and_no_more() {
 }
 
 #[test]
-fn what_is_of_high_risk_must_have_been_meant() {
+fn high_risk_tool_needs_explicit_grant() {
     let granted = |agent: ToolPolicy, is_default, depth| {
         Case { agent, is_default, depth, ..Case::default() }.has(&shell())
     };
@@ -163,7 +163,7 @@ fn what_is_of_high_risk_must_have_been_meant() {
 
 /// The tools of a session by depth: at the top, in a child below the maximum depth, in a leaf.
 #[test]
-fn what_a_session_has_depends_on_how_deep_it_is() {
+fn available_tools_depend_on_spawn_depth() {
     type Row = (&'static str, ToolRisk, [Option<&'static str>; 3]);
     const NEVER: Option<&str> = Some("subagents.never");
     const NAMED: Option<&str> = Some("subagents.not_by_default");
@@ -191,7 +191,7 @@ fn what_a_session_has_depends_on_how_deep_it_is() {
 }
 
 #[test]
-fn what_a_child_loses_by_default_comes_back_by_name_and_what_it_never_has_does_not() {
+fn child_regains_default_removed_tools_only_by_name() {
     let allow = ["*", "sessions_*", "shell", "agent_create", "cron_*", "message"];
     let rules = ToolRules { subagents: policy(&allow, &[]), ..ToolRules::default() };
     let case = Case { rules, agent: policy(&allow, &[]), depth: 2, has_room: false, ..Case::default() };
@@ -213,7 +213,7 @@ fn what_a_child_loses_by_default_comes_back_by_name_and_what_it_never_has_does_n
 }
 
 #[test]
-fn a_child_never_has_some_tools_and_its_rules_narrow() {
+fn subagent_rules_only_narrow_child_tools() {
     let mut case = Case { depth: 1, agent: policy(&["*", "message"], &[]), ..Case::default() };
     assert_eq!(case.decided(&plain("message")).rule, "subagents.never");
     assert!(case.has(&plain("read_file")));
@@ -224,7 +224,7 @@ fn a_child_never_has_some_tools_and_its_rules_narrow() {
 }
 
 #[test]
-fn a_senders_rule_holds_for_every_sender_of_the_turn() {
+fn sender_rule_applies_to_every_sender_of_turn() {
     let mut case = Case::default();
     case.rules.senders.insert("webhook:ci:*".to_owned(), policy(&["read_file"], &[]));
     case.senders = words(&["cli:default:me", "webhook:ci:build"]);
@@ -237,7 +237,7 @@ fn a_senders_rule_holds_for_every_sender_of_the_turn() {
 }
 
 #[test]
-fn a_tool_that_asks_is_not_there_where_nobody_can_be_asked() {
+fn tool_needing_approval_is_hidden_if_nobody_can_approve() {
     let mut case = Case { can_ask: false, ..Case::default() };
     assert_eq!(case.decided(&shell()).rule, "approval.nobody_to_ask");
     assert!(!case.has(&tool("agent_create", ToolRisk::Low, ToolConsent::ByCall)));
@@ -248,7 +248,7 @@ fn a_tool_that_asks_is_not_there_where_nobody_can_be_asked() {
 }
 
 #[test]
-fn an_agent_is_laxer_than_the_instance_only_where_that_says_nothing() {
+fn agent_approval_mode_cannot_weaken_instance_mode() {
     use ApprovalMode::{Always, Never, Unsafe};
     for (instance, agent, asked) in [
         (None, None, true),
@@ -265,7 +265,7 @@ fn an_agent_is_laxer_than_the_instance_only_where_that_says_nothing() {
 }
 
 #[test]
-fn a_refusal_says_the_rule_where_it_is_set_and_the_line_that_changes_it() {
+fn refusal_text_names_rule_location_and_fix() {
     let mut case = Case { agent: policy(&["read_file"], &[]), ..Case::default() };
     assert_eq!(
         case.decided(&shell()).refusal_text("shell"),
@@ -284,7 +284,7 @@ fn a_refusal_says_the_rule_where_it_is_set_and_the_line_that_changes_it() {
 }
 
 #[test]
-fn a_word_that_names_nothing_is_named_with_the_nearest() {
+fn invalid_policy_entry_is_reported_with_suggestion() {
     let problems = |policy: &ToolPolicy| -> Vec<String> {
         let found = find_invalid_entries(policy, &["everything_echo"], &["files".to_owned()]);
         found.into_iter().map(|one| format!("{}: {}; {}", one.path, one.message, one.hint)).collect()
@@ -349,7 +349,7 @@ prop_compose! {
 
 proptest! {
     #[test]
-    fn no_layer_widens(case in any_case(), tool in any_tool()) {
+    fn no_policy_layer_widens_access(case in any_case(), tool in any_tool()) {
         if case.has(&tool) {
             let without = |change: fn(&mut Case)| {
                 let mut less = case.clone();
@@ -371,7 +371,7 @@ proptest! {
     }
 
     #[test]
-    fn deny_wins_wherever_it_is(mut case in any_case(), tool in any_tool(), place in 0..4) {
+    fn deny_wins_in_every_layer(mut case in any_case(), tool in any_tool(), place in 0..4) {
         let policy = match place {
             0 => &mut case.rules.policy,
             1 => &mut case.agent,
@@ -384,13 +384,13 @@ proptest! {
     }
 
     #[test]
-    fn what_is_explained_is_what_is_decided(case in any_case(), tool in any_tool()) {
+    fn policy_explanation_matches_decision(case in any_case(), tool in any_tool()) {
         let told = case.with(|layers| policy_steps(&tool, layers).map(|step| ToolPolicyReason::for_step(&tool.name, &step, layers)).collect::<Vec<_>>());
         prop_assert_eq!(told.iter().all(|reason| reason.allows), case.has(&tool));
     }
 
     #[test]
-    fn a_pattern_of_the_text_itself_matches(text in "[a-z_]{0,12}", at in 0usize..12) {
+    fn pattern_built_from_text_matches_it(text in "[a-z_]{0,12}", at in 0usize..12) {
         let at = at.min(text.len());
         let pattern = format!("{}*{}", &text[..at], &text[at..]);
         prop_assert!(glob_matches(&text, &text) && glob_matches(&pattern, &text));

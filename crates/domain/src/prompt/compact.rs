@@ -130,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cut_keeps_what_fits_and_never_everything_away() {
+    fn summary_cut_keeps_what_fits_and_at_least_last_line() {
         let lines: Vec<_> = (0..10).map(|_| line(MessageRole::User, &"word ".repeat(40))).collect();
         assert_eq!(summary_cut(&lines, 1_000_000), 0);
         assert_eq!(summary_cut(&lines, 0), 9);
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_takes_what_fits_and_at_least_one_line_with_its_results() {
+    fn summary_request_takes_at_least_one_line_with_results() {
         let lines: Vec<_> = (0..10).map(|_| line(MessageRole::User, &"word ".repeat(40))).collect();
         assert_eq!(
             (
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_long_keeps_its_beginning_and_its_end_and_says_how_much_is_missing() {
+    fn shortened_line_keeps_start_and_end_with_notice() {
         let long = format!("first {} last", "字".repeat(10_000));
         let file = MessageAttachment {
             name: "a".into(),
@@ -184,7 +184,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_cut_never_parts_a_call_from_its_results(shape in prop::collection::vec(0u8..3, 1..30), keep in 0usize..400) {
+        fn summary_cut_never_separates_call_from_results(shape in prop::collection::vec(0u8..3, 1..30), keep in 0usize..400) {
             let mut lines = Vec::new();
             for (n, kind) in shape.iter().enumerate() {
                 match kind {

@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn an_image_goes_with_the_words_it_came_with() {
+    fn image_is_shown_with_its_message() {
         let cat = image("cat", 0);
         let message = with(line(MessageRole::User, "what is this?"), &cat);
         let messages = render_history(
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_newest_images_are_shown_even_if_all_are_the_same() {
+    fn only_newest_images_are_shown_even_if_identical() {
         for of in [|_| 0, |n| n] {
             let images: Vec<_> = (0..MAX_SHOWN_IMAGES + 2).map(|n| image(&of(n).to_string(), 0)).collect();
             let lines: Vec<_> = images.iter().map(|one| with(line(MessageRole::User, "look"), one)).collect();
@@ -164,14 +164,14 @@ mod tests {
     }
 
     #[test]
-    fn large_images_are_shown_while_they_fit_together() {
+    fn large_images_are_shown_up_to_total_size() {
         let images: Vec<_> = (0..6).map(|n| image(&n.to_string(), MAX_IMAGE_BYTES)).collect();
         let lines: Vec<_> = images.iter().map(|one| with(line(MessageRole::User, "look"), one)).collect();
         assert_eq!(shown(&render_history(None, &lines, &gallery(&images), "n0nce")), [0, 0, 1, 1, 1, 1]);
     }
 
     #[test]
-    fn what_a_tool_shows_comes_after_all_results_and_is_framed_as_data() {
+    fn tool_images_follow_results_and_are_framed_as_data() {
         let cat = image("cat", 0);
         let lines = [
             line(MessageRole::User, "look at both"),
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_recalled_stands_before_what_was_asked_not_before_what_a_tool_has_shown() {
+    fn recalled_memory_precedes_user_message_not_tool_image() {
         let cat = image("cat", 0);
         let lines = [line(MessageRole::User, "look"), called("1"), with(result("1"), &cat)];
         let mut messages = render_history(None, &lines, &gallery(&[cat]), "n0nce");
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_person_sent_brings_no_image_in() {
+    fn images_of_non_person_messages_are_not_shown() {
         let cat = image("cat", 0);
         let hook =
             TranscriptLine { origin: MessageOrigin::Hook, ..with(line(MessageRole::User, "look"), &cat) };

@@ -169,7 +169,7 @@ mod tests {
     use super::super::{REDACTION_MARK, Redactor};
 
     #[test]
-    fn a_value_without_an_end_is_cut_between_letters() {
+    fn unterminated_value_is_cut_at_character_boundary() {
         for begin in ["token: ", "cookie: ", "token: 'x"] {
             for message_count in 600..800 {
                 let text = format!("{begin}{}", "字".repeat(message_count));
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_that_is_called_a_secret_is_hidden_and_its_name_stays() {
+    fn assigned_secret_value_is_redacted_and_name_kept() {
         for (text, clean) in [
             ("export API_KEY=abcdefgh", "export API_KEY=#"),
             ("the password: hunter2, ok", "the password: #, ok"),
@@ -218,7 +218,7 @@ mod tests {
 
     /// Every sign is examined once, up to a bound, so that the test terminates.
     #[test]
-    fn a_text_of_nothing_but_signs_is_read_in_the_end() {
+    fn hostile_assignment_text_terminates() {
         for piece in ["password:\"", "password:\" ", "token=", "\"\"\"\"\"\"\"\":", "key key key:", "cookie:"]
         {
             let _ = Redactor::default().redact_outbound_text(&piece.repeat(16 * 1024 / piece.len()));
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn sentences_code_and_numbers_that_speak_of_secrets_are_left_alone() {
+    fn prose_and_code_about_secrets_are_left_unchanged() {
         for text in [
             "password: please choose one",
             "Password: required. Token: optional; secret: none",

@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_called_a_secret_is_hidden_with_all_it_holds_and_nothing_else() {
+    fn secret_fields_are_redacted_with_their_contents() {
         let mut payload = json!({
             "api_key": "k", "Password": 12345, "db": { "userPassword": ["a", { "b": 1 }], "user": "me" },
             "list": [{ "access-token": "x" }], "max_tokens": 500, "tokens": 3, "secret": true, "token": null,
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_are_a_secrets_only_at_times_hide_text_but_no_numbers_and_paths() {
+    fn ambiguous_secret_fields_hide_text_but_not_numbers_or_paths() {
         let mut payload = json!({
             "pwd": "hunter", "dbPass": "x y", "auth": { "user": "me", "port": 5 }, "Cookie": "sid=1a", "tokens": ["t1", 7],
             "connection_string": "Server=db;Pwd=x", "PWD": "/home/me", "tests": { "pass": 12, "bypass": "yes" },

@@ -13,7 +13,7 @@ fn hides(text: &str) {
 }
 
 #[test]
-fn a_known_value_is_found_in_every_shape_it_travels_in() {
+fn known_secret_is_redacted_in_every_common_encoding() {
     hides(&format!("plain: {CANARY}."));
     let once = serde_json::to_string(CANARY).unwrap();
     hides(&once);
@@ -62,7 +62,7 @@ fn escaped(text: &str, one: Write) -> [String; 3] {
 const ODD: &str = "canary-4711 ü😀/end";
 
 #[test]
-fn letters_written_with_escapes_do_not_hide_a_value() {
+fn escaped_characters_do_not_hide_secret() {
     let redactor = Redactor::new([ODD]);
     for (how, one) in escapes() {
         for written in escaped(ODD, one) {
@@ -84,7 +84,7 @@ fn letters_written_with_escapes_do_not_hide_a_value() {
 }
 
 #[test]
-fn a_form_has_a_plus_for_a_space_and_php_a_backslash_for_a_slash() {
+fn form_encoding_and_escaped_slashes_do_not_hide_secret() {
     let redactor = Redactor::new(["correct horse+battery/staple!"]);
     for written in [
         "correct+horse%2Bbattery%2Fstaple%21",
@@ -103,7 +103,7 @@ fn a_form_has_a_plus_for_a_space_and_php_a_backslash_for_a_slash() {
 }
 
 #[test]
-fn a_value_with_escapes_of_its_own_is_known_among_others_too() {
+fn secret_containing_escapes_is_redacted_when_escaped_again() {
     let redactor = Redactor::new(["p%40ss%2Fword-x"]);
     for written in ["p%40ss%2Fword-x", r"p%40ss%2Fword\u002dx", "p%2540ss%252Fword-x", "p@ss/word-x"] {
         assert_eq!(redactor.redact_text(written), REDACTION_MARK, "{written}");
@@ -114,7 +114,7 @@ fn a_value_with_escapes_of_its_own_is_known_among_others_too() {
 }
 
 #[test]
-fn a_value_with_escapes_of_its_own_need_not_mean_a_text() {
+fn secret_with_undecodable_escapes_is_redacted() {
     // The other value contains the character that a part of the first one would decode to.
     let redactor = Redactor::new(["Tr0ub%c3&x/yzzy", r"%0c5\-/%", "grün-4711-x"]);
     for written in [
@@ -131,7 +131,7 @@ fn a_value_with_escapes_of_its_own_need_not_mean_a_text() {
 }
 
 #[test]
-fn a_sign_beside_a_value_makes_no_escape_of_its_letters() {
+fn character_next_to_secret_forms_no_escape() {
     let values = ["abcdefgh-xyzw", "41bcdefgh-xyzw", "nightfall-4711", "ends-with-one%"];
     for also in ["other-4711", "a file with\ntwo lines and ü"] {
         let redactor = Arc::new(Redactor::new(values.into_iter().chain([also])));
@@ -154,7 +154,7 @@ fn a_sign_beside_a_value_makes_no_escape_of_its_letters() {
 }
 
 #[test]
-fn quotes_parts_of_escapes_and_deep_json_do_not_hide_a_value() {
+fn quotes_split_escapes_and_nested_json_do_not_hide_secret() {
     let quoted = r#"say "canary" 4711"#;
     let deep = (0..4).fold(quoted.to_owned(), |text, _| {
         let outer = serde_json::to_string(&text).unwrap();
@@ -173,7 +173,7 @@ fn quotes_parts_of_escapes_and_deep_json_do_not_hide_a_value() {
 }
 
 #[test]
-fn escapes_of_other_things_are_left_as_they_are() {
+fn unrelated_escapes_are_left_unchanged() {
     let redactor = Redactor::new(["canary-4711"]);
     for text in [
         r"a%20b \u00fc \x41 C:\users\x %zz 100%",
@@ -186,7 +186,7 @@ fn escapes_of_other_things_are_left_as_they_are() {
 }
 
 #[test]
-fn base64_gives_it_away_wherever_it_stands() {
+fn base64_and_hex_of_secret_are_redacted_at_any_offset() {
     // `printf '%s' "…$secret…" | base64`, for each of the three positions of a byte in a group.
     let redactor = Redactor::new(["canary-4711"]);
     for encoded in [
@@ -207,7 +207,7 @@ fn base64_gives_it_away_wherever_it_stands() {
 
 /// As `base64` and mail write what is long: a line break each 76 letters, anywhere in the value.
 #[test]
-fn base64_and_hex_in_lines_give_it_away_as_well() {
+fn wrapped_base64_and_hex_of_secret_are_redacted() {
     let value = "canary-7f3a9b2c-d41e~Zq+x/9-a-key-of-more-than-a-line-of-base64-has-room-for-7f3a9b2c";
     let redactor = Redactor::new([value]);
     for (before, line, end) in
@@ -249,7 +249,7 @@ fn base64(bytes: &[u8]) -> String {
 }
 
 #[test]
-fn overlapping_secrets_leave_nothing_between_them() {
+fn overlapping_secrets_are_redacted_completely() {
     let redactor = Redactor::new(["abcdefgh", "efghijkl", "mnopqrst"]);
     assert_eq!(redactor.redact_text("x abcdefghijklmnopqrst y"), format!("x {REDACTION_MARK} y"));
     assert_eq!(redactor.redact_text("abcdefgh"), REDACTION_MARK);
@@ -260,7 +260,7 @@ fn overlapping_secrets_leave_nothing_between_them() {
 }
 
 #[test]
-fn a_line_of_a_key_file_and_the_password_or_key_of_an_address_are_as_secret_as_all_of_it() {
+fn key_file_lines_and_url_credentials_are_redacted_alone() {
     let file = "first line of words\nMIIEvQIBADANBgkqhkiG9w0BAQEFAASC\nshort\n";
     assert_eq!(Redactor::new([file]).redact_text("MIIEvQIBADANBgkqhkiG9w0BAQEFAASC"), REDACTION_MARK);
     assert_eq!(Redactor::new([file]).redact_text("first line of words"), "first line of words");
@@ -276,14 +276,14 @@ fn a_line_of_a_key_file_and_the_password_or_key_of_an_address_are_as_secret_as_a
 }
 
 #[test]
-fn short_values_and_placeholders_are_words() {
+fn short_values_and_placeholders_are_not_redacted() {
     let redactor = Redactor::new(["ollama", "lm-studio", "not-needed", ""]);
     let text = "ollama and lm-studio are not-needed";
     assert_eq!(redactor.redact_text(text), text);
 }
 
 #[test]
-fn what_looks_like_a_key_is_hidden_whoever_it_belongs_to() {
+fn key_shaped_tokens_are_redacted() {
     for key in [
         "sk-proj-abcdefghij0123456789",
         "ghp_abcdefghijklmnopqrstuvwxyz0123456789",
@@ -312,7 +312,7 @@ fn what_looks_like_a_key_is_hidden_whoever_it_belongs_to() {
 }
 
 #[test]
-fn what_only_resembles_a_key_is_left_alone() {
+fn text_that_only_resembles_keys_is_left_unchanged() {
     for text in [
         "the task-force-of-the-ministry-of-1999-and-more",
         "sk-learn and a sk-very-long-name-without-digits",
@@ -329,7 +329,7 @@ fn what_only_resembles_a_key_is_left_alone() {
 }
 
 #[test]
-fn json_is_cleaned_to_its_depth_keys_included() {
+fn json_is_redacted_recursively_including_keys() {
     let mut value =
         json!({ "a": [{ "canary-4711": "x canary-4711" }], "n": 7, "canary-4711-b": [null, true] });
     Redactor::new(["canary-4711"]).redact_json(&mut value);
@@ -340,7 +340,7 @@ fn json_is_cleaned_to_its_depth_keys_included() {
 }
 
 #[test]
-fn a_call_runs_with_what_a_model_made_up_and_never_with_what_it_can_not_know() {
+fn runnable_call_keeps_example_credentials_but_not_known_secrets() {
     let redactor = Redactor::new(["canary-4711"]);
     let call =
         |text: &str| ToolCall { id: "1".into(), name: "shell".into(), arguments: json!({ "command": text }) };
@@ -360,7 +360,7 @@ fn streamed(redactor: &Arc<Redactor>, pieces: &[&str]) -> Vec<String> {
 }
 
 #[test]
-fn ordinary_text_is_not_held_back() {
+fn redaction_stream_does_not_delay_ordinary_text() {
     let redactor = Arc::new(Redactor::new(["sesame-open-4711", "canary-4711"]));
     let pieces = [
         "Yes",
@@ -387,7 +387,7 @@ fn ordinary_text_is_not_held_back() {
 }
 
 #[test]
-fn a_secret_in_pieces_does_not_pass() {
+fn streamed_secret_in_pieces_is_redacted() {
     let redactor = Arc::new(Redactor::new(["canary-4711"]));
     for text in [
         "it is canary-4711, yes",
@@ -419,7 +419,7 @@ fn a_secret_in_pieces_does_not_pass() {
 const CLOUD_KEY: &str = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY";
 
 #[test]
-fn escapes_of_escapes_in_pieces_show_no_more_of_a_value_than_three_letters() {
+fn streamed_nested_escapes_reveal_at_most_three_characters() {
     let redactor = Arc::new(Redactor::new([CLOUD_KEY]));
     let [_, _, (_, percent), _, _, (_, unicode), _] = escapes();
     let [all, _, signs] = escaped(&CLOUD_KEY.replace('/', r"\/"), percent);
@@ -439,7 +439,7 @@ fn escapes_of_escapes_in_pieces_show_no_more_of_a_value_than_three_letters() {
 }
 
 #[test]
-fn a_long_secret_and_what_looks_like_a_long_key_do_not_slow_a_stream_down() {
+fn long_secrets_and_tokens_do_not_slow_stream() {
     let line = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7VJTUt9Us8cKj\n";
     let redactor =
         Arc::new(Redactor::new([format!("-----BEGIN X-----\n{}-----END X-----", line.repeat(50))]));
@@ -450,7 +450,7 @@ fn a_long_secret_and_what_looks_like_a_long_key_do_not_slow_a_stream_down() {
 }
 
 #[test]
-fn hostile_text_does_not_take_for_ever() {
+fn redaction_of_hostile_text_is_bounded_in_time() {
     let redactor = Redactor::new(["canary-4711"]);
     let began = std::time::Instant::now();
     for piece in [
@@ -472,7 +472,7 @@ fn hostile_text_does_not_take_for_ever() {
 
 proptest! {
     #[test]
-    fn any_cut_of_escapes_shows_no_value(
+    fn no_chunking_of_escapes_reveals_secret(
         how in 0..7_usize, which in 0..3_usize, before in r"[a-z%\\u0]{0,12}", cuts in prop::collection::vec(1..9_usize, 1..60),
     ) {
         let redactor = Arc::new(Redactor::new([ODD]));
@@ -493,7 +493,7 @@ proptest! {
 
     /// However a text is cut, the stream shows no secret and everything else.
     #[test]
-    fn any_cut_shows_the_same(before in "[a-z :/.ü-]{0,40}", after in "[a-z :/.ü-]{0,40}", cuts in prop::collection::vec(1..9_usize, 1..60)) {
+    fn no_chunking_of_text_reveals_secret(before in "[a-z :/.ü-]{0,40}", after in "[a-z :/.ü-]{0,40}", cuts in prop::collection::vec(1..9_usize, 1..60)) {
         let redactor = Arc::new(Redactor::new(["canary-4711", "nary-other-99"]));
         let text = format!("{before}canary-4711{after}nary-other-99{before}");
         let letters: Vec<char> = text.chars().collect();
@@ -511,7 +511,7 @@ proptest! {
 }
 
 #[test]
-fn what_is_said_back_is_short_and_no_token() {
+fn quoted_input_is_short_and_contains_no_token() {
     let token = "0123456789abcdef".repeat(4);
     assert_eq!(quote_safely("nobody"), "nobody");
     assert_eq!(quote_safely(&token), REDACTION_MARK);

@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn ordinary_words_and_numbers_stay() {
+    fn ordinary_words_and_numbers_are_not_redacted() {
         let redactor = Redactor::default();
         for text in [
             "See section 1.2.3 of the BSA report, and EAA rules.",

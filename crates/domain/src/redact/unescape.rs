@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn layer_after_layer_is_taken_off() {
+    fn nested_escapes_are_decoded_layer_by_layer() {
         for (text, expected) in [
             (r"a\u002db\x2Dc%2dd", &["a-b-c-d"][..]),
             (r"a\\u002db", &[r"a\u002db", "a-b"]),
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn an_escape_that_is_not_whole_is_left_out() {
+    fn incomplete_escape_is_omitted() {
         for cut in ["%", "%2", r"\", r"\u", r"\u002", r"\x", r"\x2", r"\ud83d", r"\ud83d\", r"\ud83d\ude0"] {
             let start = EscapeDecoder { goes_on: true, ..ANY };
             assert_eq!(layers(&start, &format!("ab{cut}")), ["ab"], "{cut}");
@@ -339,14 +339,14 @@ mod tests {
     }
 
     #[test]
-    fn kinds_are_taken_off_together_and_apart() {
+    fn escape_kinds_are_decoded_together_and_separately() {
         let peeler = EscapeDecoder { apart: &SEPARATE_KINDS, ..ANY };
         assert_eq!(layers(&peeler, r"%41b\u002d"), ["Ab-", r"Ab\u002d", "Ab-", "%41b-"]);
         assert_eq!(layers(&peeler, r"a\nb\u002d"), ["a\nb-", r"a\nb-"]);
     }
 
     #[test]
-    fn an_escape_without_a_value_is_left_as_it_is() {
+    fn irrelevant_escape_is_left_unchanged() {
         let mut telling = [false; 256];
         telling[usize::from(b'-')] = true;
         let peeler = EscapeDecoder { telling: &telling, ..ANY };
@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_is_found_where_it_was_written() {
+    fn decoded_range_maps_to_source_range() {
         let text = r"x%2525\\u002dy\u00fcz";
         let mut found = Vec::new();
         ANY.each_layer(text.as_bytes(), &mut |layer| {

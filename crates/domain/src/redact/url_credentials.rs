@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_is_searched_for_passwords_and_keys_and_other_text_is_not() {
+    fn url_credentials_are_found_only_in_urls() {
         for (text, found) in [
             ("http://user:pw@127.0.0.1:1/v1?key=abc", &["pw", "abc"][..]),
             ("https://:pw@h", &["pw"]),

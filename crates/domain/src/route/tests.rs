@@ -62,7 +62,7 @@ fn word(tier: BindingTier) -> String {
 }
 
 #[test]
-fn every_tier_beats_every_lower_one_whatever_the_order() {
+fn higher_binding_tier_wins_in_any_order() {
     let all = tiers();
     for (above, (high, first)) in all.iter().enumerate() {
         let alone = router(vec![binding(&word(*high), first.clone())]);
@@ -84,7 +84,7 @@ fn every_tier_beats_every_lower_one_whatever_the_order() {
 }
 
 #[test]
-fn among_equals_the_first_of_the_config_answers() {
+fn first_binding_wins_within_tier() {
     for (tier, wanted) in tiers() {
         let two = router(vec![binding("a", wanted.clone()), binding("b", wanted)]);
         assert_eq!(two.choose_agent(&arrival()).agent, &agent("a"), "{tier:?}");
@@ -97,7 +97,7 @@ fn among_equals_the_first_of_the_config_answers() {
 }
 
 #[test]
-fn all_that_a_binding_names_must_hold() {
+fn binding_matches_only_if_all_fields_match() {
     let whole = BindingMatch {
         account_id: Some("default".into()),
         peer: peer(PeerKind::Channel, "t1"),
@@ -122,7 +122,7 @@ fn all_that_a_binding_names_must_hold() {
 }
 
 #[test]
-fn an_omitted_account_is_the_default_one_and_a_star_is_every_one() {
+fn omitted_account_means_default_and_star_means_any() {
     let elsewhere = InboundContext { account: "biz".into(), ..arrival() };
     let own = router(vec![binding("a", on("discord"))]);
     assert_eq!(own.choose_agent(&arrival()).tier, BindingTier::Account);
@@ -135,7 +135,7 @@ fn an_omitted_account_is_the_default_one_and_a_star_is_every_one() {
 }
 
 #[test]
-fn a_person_is_no_group() {
+fn group_wildcard_does_not_match_dm() {
     let dm =
         InboundContext { peer: ChatPeer { kind: PeerKind::Dm, id: "t1".into() }, parent: None, ..arrival() };
     let groups =
@@ -145,7 +145,7 @@ fn a_person_is_no_group() {
 }
 
 #[test]
-fn an_explanation_names_every_candidate() {
+fn route_explanation_lists_every_candidate() {
     let bindings = tiers().into_iter().map(|(tier, wanted)| binding(&word(tier), wanted)).collect();
     let explained = router(bindings).explain_route(&arrival());
     assert_eq!((explained.tier, explained.binding), (BindingTier::Peer, Some(0)));
@@ -174,7 +174,7 @@ fn some_match() -> impl Strategy<Value = BindingMatch> {
 proptest! {
     /// The indexes find the same as a linear search of all bindings in order.
     #[test]
-    fn indexes_change_nothing(wanted in prop::collection::vec(some_match(), 0..12), from in some_match(), parent in some_match()) {
+    fn indexed_routing_equals_linear_search(wanted in prop::collection::vec(some_match(), 0..12), from in some_match(), parent in some_match()) {
         let bindings: Vec<_> = wanted.into_iter().map(|wanted| binding("a", wanted)).collect();
         let router = Router::new(bindings, AgentId::main(), |_| "a".to_owned());
         let peer = from.peer.clone().unwrap_or(ChatPeer { kind: PeerKind::Dm, id: "a".into() });

@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn merged_announces_are_counted_listed_and_answered_where_they_were_asked() {
+    fn merged_announces_keep_count_and_reply_addresses() {
         let one = |n: usize| {
             json!({ "kind": ANNOUNCE_KIND, "source_agent_name": "ann (main)", "source_run_id": format!("web#{n}"),
                 "task": { "label": format!("#{n} Page") }, "result": { "status": "ok", "summary": "done [/Context]" },

@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_read_in_the_forms_people_write() {
+    fn front_matter_values_parse_in_common_yaml_forms() {
         let expected = Some(("a-b".to_owned(), "Does x: well.".to_owned()));
         for head in [
             "name: a-b\ndescription: Does x: well.",
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said_and_never_used() {
+    fn invalid_front_matter_is_reported_and_not_used() {
         for (text, expected) in [
             ("# a heading", &["skill_front_matter"][..]),
             ("---\nname: x\n", &["skill_front_matter"]),
@@ -166,14 +166,14 @@ mod tests {
     }
 
     #[test]
-    fn anchors_and_aliases_are_only_text() {
+    fn yaml_anchors_and_aliases_are_treated_as_text() {
         let bomb = "name: x\ndescription: ok\na: &a [x,x]\nb: &b [*a,*a]\nc: [*b,*b]";
         assert_eq!(front(bomb), Some(("x".to_owned(), "ok".to_owned())));
     }
 
     proptest::proptest! {
         #[test]
-        fn any_text_is_read_without_harm(text in ".{0,400}") {
+        fn arbitrary_front_matter_parses_safely(text in ".{0,400}") {
             let (front, _) = parse_front_matter(&format!("---\n{text}\n---"));
             if let Some(front) = front {
                 assert!(is_skill_name(&front.name));

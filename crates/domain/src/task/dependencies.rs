@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_exist_is_itself_or_closes_a_circle_is_refused() {
+    fn unknown_self_and_cyclic_dependencies_are_refused() {
         let known = graph(&[(1, &[]), (2, &[1]), (3, &[2])]);
         let check = |task, needs: &[i64]| {
             let needs: Vec<TaskNo> = needs.iter().copied().map(TaskNo).collect();
@@ -93,7 +93,7 @@ mod tests {
     proptest! {
         /// Whatever dependencies are requested in whatever order, the accepted ones contain no cycle.
         #[test]
-        fn what_is_let_in_never_has_a_circle(asked in prop::collection::vec((1i64..9, 1i64..9), 0..40)) {
+        fn accepted_dependencies_never_form_cycle(asked in prop::collection::vec((1i64..9, 1i64..9), 0..40)) {
             let mut known = graph(&[(1, &[]), (2, &[]), (3, &[]), (4, &[]), (5, &[]), (6, &[]), (7, &[]), (8, &[])]);
             for (task, need) in asked {
                 if check_dependencies(TaskNo(task), &[TaskNo(need)], &known).is_ok() {

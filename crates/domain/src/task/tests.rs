@@ -40,7 +40,7 @@ fn held_by(name: &str, session: &str) -> TeamTask {
 }
 
 #[test]
-fn a_task_says_why_it_can_not_be_taken() {
+fn claim_refusal_returns_reason() {
     let cases = [
         (task(), None),
         (TeamTask { state: TeamTaskState::Completed, ..task() }, Some("task_ended")),
@@ -63,7 +63,7 @@ fn a_task_says_why_it_can_not_be_taken() {
 }
 
 #[test]
-fn only_the_session_that_holds_a_task_or_the_lead_ends_it() {
+fn only_claim_holder_or_lead_ends_task() {
     let lead = TaskMember { is_lead: true, ..worker("lead", "l") };
     let end = |task: &TeamTask, by: &TaskMember| check_may_end(task, by).map_err(|why| why.code());
     assert_eq!(end(&held_by("ann", "a"), &worker("ann", "a")), Ok(3));
@@ -76,13 +76,13 @@ fn only_the_session_that_holds_a_task_or_the_lead_ends_it() {
 }
 
 #[test]
-fn a_task_is_called_by_what_is_done_while_somebody_does_it() {
+fn claimed_task_shows_active_form_as_title() {
     assert_eq!(task().display_title(), "Write tests");
     assert_eq!(held_by("ann", "a").display_title(), "Writing tests");
 }
 
 #[test]
-fn a_number_may_be_written_as_text() {
+fn task_number_may_be_given_as_text() {
     let read = |text: &str| serde_json::from_str::<TaskNo>(text).ok();
     assert_eq!(
         (read("3"), read("\"3\""), read("\"#3\"")),

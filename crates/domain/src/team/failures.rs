@@ -61,14 +61,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pauses_double_up_to_a_quarter_of_an_hour() {
+    fn backoff_doubles_up_to_fifteen_minutes() {
         let seconds: Vec<u64> = (1..=8).map(|failures| retry_delay(failures).as_secs()).collect();
         assert_eq!(seconds, [30, 60, 120, 240, 480, 900, 900, 900]);
         assert_eq!(retry_delay(u32::MAX), Duration::from_secs(900));
     }
 
     #[test]
-    fn a_setback_knows_when_it_began_and_why_it_goes_on() {
+    fn failure_streak_keeps_start_and_latest_cause() {
         let first = FailureStreak::after_failure(None, "provider_down", Millis(1_000));
         assert!(
             first.summary_line().contains("(provider_down, 1 time), next retry"),

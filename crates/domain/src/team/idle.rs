@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_member_is_idle_for_a_reason() {
+    fn idle_reason_follows_member_facts() {
         let none = MemberTurnFacts::default();
         for (facts, expected) in [
             (none, IdleReason::Available),
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_last_to_rest_wakes_the_lead() {
+    fn only_last_idle_or_failed_member_wakes_lead() {
         let none = MemberTurnFacts::default();
         let failed = MemberTurnFacts { turn_failed: true, ..none };
         let holds = MemberTurnFacts { holds_task: true, ..none };

@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_stored_is_what_is_read() {
+    fn stored_plan_approval_parses_back() {
         for plan in [PlanApproval::Required, PlanApproval::Submitted { request_id: "r".into() }] {
             let read = PlanApproval::parse(plan.as_str(), plan.request_id().map(str::to_owned));
             assert_eq!(read, Some(plan));

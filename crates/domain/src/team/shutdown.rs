@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn silence_is_consent_of_the_idle_and_refusal_of_those_at_work() {
+    fn silence_at_deadline_approves_if_idle_and_refuses_if_working() {
         assert_eq!(answer_at_deadline(&request(None), true, Millis(59)), None);
         assert_eq!(answer_at_deadline(&request(None), false, Millis(60)), Some(ShutdownAnswer::Idle));
         assert!(!answer_at_deadline(&request(None), true, Millis(60)).unwrap().allows_shutdown());
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn a_team_ends_when_nobody_objects() {
+    fn shutdown_verdict_needs_all_approvals() {
         let no = || Some(ShutdownAnswer::Refused { reason: "busy".into() });
         assert_eq!(shutdown_verdict(&[]), ShutdownVerdict::Ends);
         assert_eq!(

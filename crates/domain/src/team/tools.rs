@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_names_lead_to_each_other() {
+    fn tool_aliases_map_both_ways() {
         for (name, other) in TOOL_ALIASES {
             assert_eq!((tool_alias(name), listed_tool_name(other)), (Some(other), Some(name)));
         }

@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn an_optional_argument_has_one_plain_type() {
+    fn optional_argument_schema_has_single_type() {
         let expected = serde_json::json!({
             "type": "object",
             "properties": { "count": { "description": "The number of items.", "type": "integer", "minimum": 0 } },
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn missing_arguments_are_an_empty_object_and_unknown_ones_are_named() {
+    fn missing_arguments_parse_and_unknown_ones_are_refused() {
         assert!(parse_arguments::<Sample>(&Value::Null).is_ok());
         let error = parse_arguments::<Sample>(&serde_json::json!({ "cuont": 1 })).unwrap_err();
         assert!(error.to_string().contains("cuont"), "{error}");

@@ -18,7 +18,7 @@ fn resulted(id: &str, steered: bool) -> TurnEvent {
 }
 
 #[test]
-fn text_without_calls_is_the_answer() {
+fn reply_without_calls_finishes_turn() {
     let mut turn = Turn::new(LIMITS);
     assert_eq!(turn.apply_event(TurnEvent::Started { steered: false }), TurnEffect::CallModel);
     let done = turn.apply_event(TurnEvent::Replied { text: "hi".into(), calls: vec![] });
@@ -26,7 +26,7 @@ fn text_without_calls_is_the_answer() {
 }
 
 #[test]
-fn calls_of_a_batch_run_in_order_then_the_model_is_asked_again() {
+fn batch_calls_run_in_order_then_model_is_called() {
     let mut turn = Turn::new(LIMITS);
     assert_eq!(turn.apply_event(replied(&["a", "b"])), TurnEffect::RunTool(call("a")));
     assert_eq!(turn.apply_event(resulted("a", false)), TurnEffect::RunTool(call("b")));
@@ -34,7 +34,7 @@ fn calls_of_a_batch_run_in_order_then_the_model_is_asked_again() {
 }
 
 #[test]
-fn a_steer_skips_what_has_not_started_and_leaves_every_call_paired() {
+fn steer_skips_unstarted_calls_and_keeps_pairing() {
     let mut turn = Turn::new(LIMITS);
     turn.apply_event(replied(&["a", "b", "c"]));
     assert_eq!(
@@ -44,13 +44,13 @@ fn a_steer_skips_what_has_not_started_and_leaves_every_call_paired() {
 }
 
 #[test]
-fn a_message_before_the_first_tool_result_does_not_steer() {
+fn message_before_first_tool_result_does_not_steer() {
     let mut turn = Turn::new(LIMITS);
     assert_eq!(turn.apply_event(TurnEvent::Started { steered: true }), TurnEffect::CallModel);
 }
 
 #[test]
-fn after_a_restart_the_turn_goes_on_where_it_stood() {
+fn restored_turn_continues_at_stored_step() {
     let steps = || {
         vec![
             TurnStep::Called(vec![call("a"), call("b")]),
@@ -67,7 +67,7 @@ fn after_a_restart_the_turn_goes_on_where_it_stood() {
 }
 
 #[test]
-fn the_same_call_with_the_same_result_is_stopped_as_a_loop() {
+fn repeated_identical_call_is_stopped_as_loop() {
     let mut turn = Turn::new(TurnLimits { rounds: 50, repeats: 4 });
     let same = |id: &str| ToolCall { id: id.into(), name: "poll".into(), arguments: json!({}) };
     for n in 1..=4 {
@@ -84,7 +84,7 @@ fn the_same_call_with_the_same_result_is_stopped_as_a_loop() {
 }
 
 #[test]
-fn rounds_are_limited_and_the_last_calls_stay_paired() {
+fn round_limit_stops_turn_with_paired_calls() {
     let mut turn = Turn::new(TurnLimits { rounds: 1, repeats: 9 });
     turn.apply_event(replied(&["a"]));
     turn.apply_event(resulted("a", false));

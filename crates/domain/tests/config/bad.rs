@@ -9,7 +9,7 @@ fn said(text: &str) -> String {
     toml(text).expect_err("a bad config").to_string()
 }
 
-fn said_of_json(text: &str) -> String {
+fn json_error_text(text: &str) -> String {
     json(text).expect_err("a bad config").to_string()
 }
 
@@ -21,7 +21,7 @@ fn assert_table(read: fn(&str) -> String, table: &[(&str, &str)]) {
 }
 
 #[test]
-fn unknown_keys_name_the_nearest_one() {
+fn unknown_key_error_suggests_nearest_key() {
     assert_table(
         said,
         &[
@@ -55,7 +55,7 @@ fn unknown_keys_name_the_nearest_one() {
 }
 
 #[test]
-fn values_of_the_wrong_kind_say_what_was_expected() {
+fn wrong_value_type_error_names_expected_type() {
     assert_table(
         said,
         &[
@@ -83,7 +83,7 @@ fn values_of_the_wrong_kind_say_what_was_expected() {
 }
 
 #[test]
-fn numbers_keep_to_their_range() {
+fn out_of_range_numbers_are_refused() {
     assert_table(
         said,
         &[
@@ -116,7 +116,7 @@ fn numbers_keep_to_their_range() {
 }
 
 #[test]
-fn words_and_addresses_are_checked() {
+fn invalid_choices_and_addresses_are_refused() {
     assert_table(
         said,
         &[
@@ -161,7 +161,7 @@ fn words_and_addresses_are_checked() {
 }
 
 #[test]
-fn an_open_gateway_stays_on_this_machine() {
+fn gateway_without_auth_must_bind_to_loopback() {
     assert_eq!(
         said("[gateway]\nbind = \"0.0.0.0\"\nauth = \"off\""),
         "config.toml:3: gateway.auth: no token is required, but other machines can reach 0.0.0.0; \
@@ -173,7 +173,7 @@ fn an_open_gateway_stays_on_this_machine() {
 }
 
 #[test]
-fn agents_are_told_apart_and_one_is_the_default() {
+fn agent_ids_are_unique_and_exactly_one_is_default() {
     let two = |rest: &str| format!("[[agents.list]]\nid = \"ops\"\n[[agents.list]]\nid = \"dev\"\n{rest}");
     assert_eq!(
         said(&two("")),
@@ -217,7 +217,7 @@ fn agents_are_told_apart_and_one_is_the_default() {
 }
 
 #[test]
-fn models_belong_to_a_configured_provider() {
+fn model_must_name_configured_provider() {
     let openai = "[providers.openai]\n";
     assert_eq!(
         said("[agents.defaults]\nmodel = \"gpt\""),
@@ -243,7 +243,7 @@ fn models_belong_to_a_configured_provider() {
 }
 
 #[test]
-fn providers_and_hooks_need_what_they_cannot_guess() {
+fn missing_required_provider_and_webhook_keys_are_reported() {
     assert_table(
         said,
         &[
@@ -277,7 +277,7 @@ fn providers_and_hooks_need_what_they_cannot_guess() {
 }
 
 #[test]
-fn what_comes_from_outside_must_be_there() {
+fn unresolved_external_references_are_reported() {
     assert_table(
         said,
         &[
@@ -311,7 +311,7 @@ fn what_comes_from_outside_must_be_there() {
 
 /// There is only one memory store, so no file or backend can be chosen.
 #[test]
-fn no_other_store_of_memories_can_be_chosen() {
+fn memory_store_backend_cannot_be_chosen() {
     for key in ["backend", "store", "markdown", "markdown_dir", "path"] {
         let text = said(&format!("[memory]\n{key} = \"markdown\""));
         assert!(text.starts_with(&format!("config.toml:2: memory.{key}: unknown key")), "{text}");
@@ -319,7 +319,7 @@ fn no_other_store_of_memories_can_be_chosen() {
 }
 
 #[test]
-fn all_errors_come_at_once_in_the_order_of_the_file() {
+fn all_errors_are_reported_in_file_order() {
     assert_eq!(
         said(
             "[session]\nmain_key = \"\"\n[gateway]\nprot = 1\nport = 0\n[lanes]\ncron = 0\n[channels.webhook.ci]\nsecret = \"x\"\nagent = \"who\""
@@ -333,7 +333,7 @@ fn all_errors_come_at_once_in_the_order_of_the_file() {
 }
 
 #[test]
-fn an_error_in_one_section_starts_no_chain_of_others() {
+fn one_error_causes_no_follow_up_errors() {
     assert_eq!(
         said(
             "[[agents.list]]\nid = \"ops\"\nmodle = \"x/y\"\n[channels.webhook.ci]\nsecret = \"x\"\nagent = \"ops\""
@@ -343,7 +343,7 @@ fn an_error_in_one_section_starts_no_chain_of_others() {
 }
 
 #[test]
-fn broken_syntax_is_one_error_with_its_line() {
+fn syntax_error_is_reported_once_with_line() {
     assert_table(
         said,
         &[
@@ -352,7 +352,7 @@ fn broken_syntax_is_one_error_with_its_line() {
         ],
     );
     assert_table(
-        said_of_json,
+        json_error_text,
         &[
             ("{\n  gateway: {", "openclaw.json:2: the file ends too early, in this: object"),
             ("{\n  gateway: }", "openclaw.json:2: expected value"),
@@ -363,13 +363,13 @@ fn broken_syntax_is_one_error_with_its_line() {
         ],
     );
     let deep = format!("{{ gateway: {}", "[".repeat(100_000));
-    assert_eq!(said_of_json(&deep), "openclaw.json:1: nested too deeply");
+    assert_eq!(json_error_text(&deep), "openclaw.json:1: nested too deeply");
 }
 
 #[test]
-fn json_is_answered_in_its_own_spelling() {
+fn json_errors_keep_the_spelling_of_the_file() {
     assert_table(
-        said_of_json,
+        json_error_text,
         &[
             (
                 "{\n  turns: {\n    maxRonds: 3 } }",
@@ -396,7 +396,7 @@ fn json_is_answered_in_its_own_spelling() {
 }
 
 #[test]
-fn rules_about_tools_name_what_there_is() {
+fn invalid_tool_rules_are_reported() {
     assert_table(
         said,
         &[
@@ -434,7 +434,7 @@ fn rules_about_tools_name_what_there_is() {
 }
 
 #[test]
-fn servers_and_services_that_could_not_work_are_named() {
+fn unusable_mcp_servers_and_services_are_reported() {
     assert_table(
         said,
         &[
@@ -470,7 +470,7 @@ fn servers_and_services_that_could_not_work_are_named() {
 }
 
 #[test]
-fn rules_of_routing_must_make_sense() {
+fn invalid_routing_rules_are_reported() {
     let two = "[[agents.list]]\nid = \"a\"\ndefault = true\n[[agents.list]]\nid = \"b\"\n";
     for (text, expected) in [
         (
@@ -519,7 +519,7 @@ fn rules_of_routing_must_make_sense() {
 }
 
 #[test]
-fn jobs_that_could_never_run_are_named() {
+fn cron_jobs_that_cannot_run_are_reported() {
     assert_table(
         said,
         &[
@@ -551,7 +551,7 @@ fn jobs_that_could_never_run_are_named() {
 }
 
 #[test]
-fn a_hook_has_one_place_and_something_to_tell() {
+fn hook_needs_one_target_and_known_events() {
     assert_table(
         said,
         &[
@@ -573,7 +573,7 @@ fn a_hook_has_one_place_and_something_to_tell() {
 
 /// A conversation shared by everybody is rejected if several people can write, however the config causes it.
 #[test]
-fn several_people_never_share_a_conversation_by_accident() {
+fn accidental_shared_dm_scope_is_refused() {
     let account = |name: &str, rules: &str| {
         format!("[channels.telegram.{name}]\nbot_token = \"token {name}\"\n{rules}\n")
     };
@@ -633,7 +633,7 @@ fn several_people_never_share_a_conversation_by_accident() {
 }
 
 #[test]
-fn what_is_shared_is_said_where_it_is_set() {
+fn shared_dm_scope_error_points_to_its_setting() {
     let account = "[channels.telegram.default]\nbot_token = \"t\"\ndm_policy = \"open\"\n";
     let text = format!(
         "{account}[session]\ndm_scope = \"per-peer\"\n[[bindings]]\nagent_id = \"main\"\ndm_scope = \"main\"\n\
@@ -645,7 +645,7 @@ fn what_is_shared_is_said_where_it_is_set() {
 }
 
 #[test]
-fn bindings_name_accounts_that_are_there_and_menus_have_one_word_for_each_agent() {
+fn unknown_binding_account_and_ambiguous_menu_name_are_refused() {
     assert_table(
         said,
         &[
@@ -665,7 +665,7 @@ fn bindings_name_accounts_that_are_there_and_menus_have_one_word_for_each_agent(
 }
 
 #[test]
-fn a_value_that_can_not_be_read_hides_nothing_beside_it() {
+fn unreadable_value_hides_no_other_errors() {
     assert_table(
         said,
         &[
@@ -684,7 +684,7 @@ fn a_value_that_can_not_be_read_hides_nothing_beside_it() {
 }
 
 #[test]
-fn an_account_that_could_never_work_is_refused() {
+fn unusable_channel_account_is_refused() {
     const APART: &str = "[session]\ndm_scope = \"per-channel-peer\"\n";
     for (text, path, expected) in [
         (
@@ -716,7 +716,7 @@ fn an_account_that_could_never_work_is_refused() {
 }
 
 #[test]
-fn an_agent_that_may_be_made_later_is_no_error_beside_a_real_one() {
+fn unknown_agent_is_allowed_when_agents_may_be_created_later() {
     let text = "[turns]\nattempts = 0\n[channels.webhook.ci]\nsecret = \"s\"\nagent = \"later\"\n";
     let text_of =
         |errors: Vec<config::ConfigError>| errors.into_iter().map(|one| one.path).collect::<Vec<_>>();

@@ -18,7 +18,7 @@ fn blocks(page: &str, language: &str) -> Vec<String> {
 }
 
 #[test]
-fn the_schema_in_docs_is_the_one_the_loader_uses() {
+fn documented_schema_matches_loader() {
     let path = docs("config.schema.json");
     let generated = format!("{}\n", serde_json::to_string_pretty(&config::config_schema()).unwrap());
     if std::env::var("POLYCLAW_UPDATE").as_deref() == Ok("1") {
@@ -32,7 +32,7 @@ fn the_schema_in_docs_is_the_one_the_loader_uses() {
 }
 
 #[test]
-fn every_section_and_every_setting_is_described() {
+fn every_config_setting_has_description() {
     let schema = config::config_schema();
     let described = |value: &serde_json::Value| value["description"].is_string();
     for (name, def) in schema["$defs"].as_object().unwrap() {
@@ -47,12 +47,12 @@ fn every_section_and_every_setting_is_described() {
 }
 
 #[test]
-fn the_first_file_says_the_defaults() {
+fn first_run_config_equals_defaults() {
     assert_eq!(toml(config::first_run_text()).unwrap(), Config::default());
 }
 
 #[test]
-fn the_first_file_still_parses_when_its_examples_are_switched_on() {
+fn first_run_config_parses_with_examples_enabled() {
     let switched_on = |line: &str| match line.strip_prefix('#') {
         Some(code) if !code.starts_with(' ') => code.to_owned(),
         _ => line.to_owned(),
@@ -63,7 +63,7 @@ fn the_first_file_still_parses_when_its_examples_are_switched_on() {
 }
 
 #[test]
-fn the_examples_of_the_guide_parse_and_come_back_the_same() {
+fn configuration_guide_examples_round_trip() {
     let page = std::fs::read_to_string(docs("guide/configuration.md")).unwrap();
     let examples = blocks(&page, "toml");
     assert!(examples.len() >= 5, "the guide shows its sections by example");
@@ -78,7 +78,7 @@ fn the_examples_of_the_guide_parse_and_come_back_the_same() {
 }
 
 #[test]
-fn the_json_of_the_guide_is_the_twin_of_the_toml_before_it() {
+fn guide_json_example_equals_toml_example() {
     let page = std::fs::read_to_string(docs("guide/configuration.md")).unwrap();
     let (before, after) = page.split_once("```json5\n").unwrap();
     let twin = blocks(before, "toml").pop().unwrap();

@@ -19,7 +19,7 @@ fn is_elsewhere(message: &str) -> bool {
 }
 
 #[test]
-fn every_example_of_the_guide_is_a_config() {
+fn every_guide_example_is_valid_config() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let guide = std::fs::read_dir(root.join("docs/guide")).expect("the guide").flatten();
     let pages = guide.map(|entry| entry.path()).chain([root.join("README.md")]);

@@ -25,7 +25,7 @@ headers = { Authorization = "Bearer canary-header-4711" }
 "#;
 
 #[test]
-fn a_secret_is_in_no_rendering_of_the_config() {
+fn rendered_config_contains_no_secret() {
     let config = toml(WITH_SECRETS).unwrap();
     let renderings = [
         format!("{config:?}"),
@@ -41,7 +41,7 @@ fn a_secret_is_in_no_rendering_of_the_config() {
 }
 
 #[test]
-fn every_secret_the_file_names_is_known_wherever_it_comes_from() {
+fn loaded_config_lists_secrets_from_every_source() {
     let loaded = toml(&format!("{WITH_SECRETS}[providers.a]\nkind = \"openai\"\napi_key = \"keyring:bot\"\n[providers.b]\nkind = \"openai\"\napi_key = \"secret:bot\"\n")).unwrap();
     let mut known: Vec<&str> = loaded.secrets.iter().map(config::Secret::expose).collect();
     known.sort_unstable();
@@ -63,7 +63,7 @@ fn every_secret_the_file_names_is_known_wherever_it_comes_from() {
 }
 
 #[test]
-fn the_key_of_an_address_is_hidden_where_it_stands_alone() {
+fn api_key_in_base_url_is_redacted_on_its_own() {
     let loaded = toml(
         "[providers.lab]\nkind = \"openai_compatible\"\nmodels = [\"m\"]\n\
          base_url = \"https://h.example/v1?api_key=canary-query-4711\"\n",
@@ -74,7 +74,7 @@ fn the_key_of_an_address_is_hidden_where_it_stands_alone() {
 }
 
 #[test]
-fn a_secret_is_in_no_error() {
+fn config_errors_contain_no_secret() {
     for mistake in [
         "[store]\nurl = \"canary://x\"",
         "[store]\nurl = [\"canary\"]",
@@ -96,7 +96,7 @@ fn a_secret_is_in_no_error() {
 }
 
 #[test]
-fn an_error_shows_the_variable_in_place_of_its_value() {
+fn config_error_shows_variable_name_not_value() {
     assert_eq!(
         toml("[agents.defaults]\nmodel = \"${REGION}\"").unwrap_err().to_string(),
         "config.toml:2: agents.defaults.model: '${REGION}' is not a model: use provider/model, for example openai/gpt-5-mini"

@@ -21,7 +21,7 @@ fn agents(count: usize, more: impl Fn(usize) -> String) -> String {
 
 /// Four times the entries may take at most eight times as long; a check of all pairs would take sixteen times. The
 /// minimum keeps the test stable on a busy machine.
-fn grows_with_the_number(what: &str, text: impl Fn(usize) -> String) {
+fn assert_linear_time(what: &str, text: impl Fn(usize) -> String) {
     let (small, _) = check(&text(2_000));
     let (large, _) = check(&text(8_000));
     let most = small.max(Duration::from_millis(250)) * 8;
@@ -29,20 +29,20 @@ fn grows_with_the_number(what: &str, text: impl Fn(usize) -> String) {
 }
 
 #[test]
-fn many_agents_are_checked_in_time_that_grows_with_their_number() {
-    grows_with_the_number("sound", |count| agents(count, |_| String::new()));
-    grows_with_the_number("one name", |count| agents(count, |_| "name = \"same\"".to_owned()));
-    grows_with_the_number("each names another", |count| {
+fn agent_checks_run_in_linear_time() {
+    assert_linear_time("sound", |count| agents(count, |_| String::new()));
+    assert_linear_time("one name", |count| agents(count, |_| "name = \"same\"".to_owned()));
+    assert_linear_time("each names another", |count| {
         agents(count, |index| format!("subagents.allow_agents = [\"a{}\"]", count - index - 1))
     });
-    grows_with_the_number("each names none", |count| {
+    assert_linear_time("each names none", |count| {
         agents(count, |index| format!("subagents.allow_agents = [\"nobody{index}\"]"))
     });
 }
 
 #[test]
-fn many_rules_are_checked_in_time_that_grows_with_their_number() {
-    grows_with_the_number("jobs", |count| {
+fn rule_checks_run_in_linear_time() {
+    assert_linear_time("jobs", |count| {
         let job = |index: usize| {
             format!(
                 "[channels.webhook.h{index}]\nsecret = \"a secret of {index}\"\n\
@@ -52,13 +52,13 @@ fn many_rules_are_checked_in_time_that_grows_with_their_number() {
         };
         (0..count).map(job).collect()
     });
-    grows_with_the_number("unreadable values", |count| {
+    assert_linear_time("unreadable values", |count| {
         agents(count, |index| format!("temperature = \"x\"\nidentity.emoji = \"x{index}\""))
     });
 }
 
 #[test]
-fn a_file_with_very_many_errors_names_the_first_ones_and_counts_the_rest() {
+fn excess_errors_are_counted_not_listed() {
     let errors = toml(&agents(1_000, |_| "name = \"same\"".to_owned())).unwrap_err().0;
     assert_eq!(errors.len(), 201);
     assert_eq!(errors[0].path, "agents.list[1].name");

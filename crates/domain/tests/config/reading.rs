@@ -18,7 +18,7 @@ fn an_empty_file_is_the_default_config() {
 }
 
 #[test]
-fn the_defaults_are_those_of_the_documentation() {
+fn defaults_match_documentation() {
     let config = Config::default();
     assert_eq!((config.gateway.bind.to_string().as_str(), config.gateway.port), ("127.0.0.1", 18801));
     assert_eq!(config.gateway.auth, GatewayAuth::Token);
@@ -39,7 +39,7 @@ fn the_defaults_are_those_of_the_documentation() {
 }
 
 #[test]
-fn camel_case_json_says_the_same_as_its_toml_twin() {
+fn camel_case_json_equals_toml_config() {
     let from_toml = toml(
         r#"
         [gateway]
@@ -95,7 +95,7 @@ fn camel_case_json_says_the_same_as_its_toml_twin() {
 }
 
 #[test]
-fn a_list_and_entries_add_up() {
+fn agent_list_and_entries_are_merged() {
     let config =
         toml("agents.default = \"a\"\n[[agents.list]]\nid = \"a\"\n[agents.entries.b]\nname = \"B\"")
             .unwrap();
@@ -104,7 +104,7 @@ fn a_list_and_entries_add_up() {
 }
 
 #[test]
-fn an_agent_takes_what_it_leaves_out_from_the_defaults() {
+fn agent_inherits_missing_settings_from_defaults() {
     let config = toml(
         r#"
         [agents.defaults]
@@ -145,7 +145,7 @@ fn an_agent_takes_what_it_leaves_out_from_the_defaults() {
 }
 
 #[test]
-fn a_table_of_an_agent_changes_its_own_keys_of_the_defaults_and_no_other() {
+fn agent_table_overrides_only_its_own_keys() {
     let config = toml(
         "[agents.defaults.sandbox]\nmode = \"strict\"\nmemory_mb = 64\n\
          [agents.defaults.subagents]\nmax_spawn_depth = 3\nmax_concurrent = 4\n\
@@ -165,7 +165,7 @@ fn a_table_of_an_agent_changes_its_own_keys_of_the_defaults_and_no_other() {
 }
 
 #[test]
-fn a_home_that_names_no_agent_has_main() {
+fn config_without_agents_has_main_agent() {
     assert_eq!(Config::default().agents.default_agent_id(), AgentId::main());
     assert_eq!(Config::default().agents.agent_specs(), [AgentSpec::with_id(AgentId::main())]);
     let specs = toml("[agents.defaults]\nmodel = \"p/one\"").unwrap().agents.agent_specs();
@@ -173,12 +173,12 @@ fn a_home_that_names_no_agent_has_main() {
 }
 
 #[test]
-fn one_agent_needs_no_default() {
+fn single_agent_needs_no_default() {
     assert_eq!(toml("[[agents.list]]\nid = \"ops\"").unwrap().agents.default_agent_id().as_str(), "ops");
 }
 
 #[test]
-fn a_provider_named_after_its_kind_need_not_say_it() {
+fn provider_kind_defaults_to_its_name() {
     let config = toml("[providers.anthropic]\n[providers.mine]\nkind = \"openai\"").unwrap();
     let kind = |name: &str| config.providers[name].resolve_kind(name);
     assert_eq!(
@@ -188,7 +188,7 @@ fn a_provider_named_after_its_kind_need_not_say_it() {
 }
 
 #[test]
-fn variables_and_secrets_come_from_outside() {
+fn variables_and_secret_references_are_resolved() {
     let config = toml(
         r#"
         store.url = "env:DATABASE_URL"
@@ -217,7 +217,7 @@ fn variables_and_secrets_come_from_outside() {
 }
 
 /// Text that is almost a config reaches further into the parser than noise does.
-fn nearly_a_config() -> impl Strategy<Value = String> {
+fn arbitrary_near_config() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         Just("[gateway]\n"),
         Just("port = "),
@@ -255,7 +255,7 @@ fn nearly_a_config() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn no_text_makes_the_reader_panic(noise in any::<String>(), near in nearly_a_config()) {
+    fn config_loader_never_panics(noise in any::<String>(), near in arbitrary_near_config()) {
         for text in [&noise, &near] {
             for file in ["config.toml", "config.json5"] {
                 if let Err(errors) = config::load(text, file, &world) {
@@ -268,7 +268,7 @@ proptest! {
 }
 
 #[test]
-fn a_model_and_a_workspace_are_text_or_a_table() {
+fn model_and_workspace_accept_text_or_table() {
     let config = toml(
         r#"
         [agents.defaults]
@@ -299,7 +299,7 @@ fn a_model_and_a_workspace_are_text_or_a_table() {
 }
 
 #[test]
-fn the_rules_about_tools_come_as_they_are_written() {
+fn tool_rules_are_read_as_written() {
     let config = toml(
         r#"
         [tools]
@@ -324,7 +324,7 @@ fn the_rules_about_tools_come_as_they_are_written() {
 }
 
 #[test]
-fn rules_of_routing_are_read() {
+fn routing_rules_are_read() {
     let text = r#"
         [[agents.list]]
         id = "main"
@@ -349,7 +349,7 @@ fn rules_of_routing_are_read() {
 }
 
 #[test]
-fn an_account_of_a_platform_is_one_flat_table() {
+fn channel_account_is_one_flat_table() {
     let config = toml(
         r#"
         [session]
@@ -378,7 +378,7 @@ fn an_account_of_a_platform_is_one_flat_table() {
 }
 
 #[test]
-fn jobs_and_heartbeats_know_when_and_where() {
+fn cron_jobs_and_heartbeats_resolve_schedule_and_address() {
     let config = toml(
         r#"
         [channels.telegram.home]

@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_file_is_the_spec_and_goes_with_it() {
+    async fn agent_file_matches_spec_and_is_removed_with_agent() {
         let workspace = tempfile::tempdir().unwrap();
         let mut spec = AgentSpec::with_id(AgentId::parse("ops").unwrap());
         let file = workspace.path().join("agents/ops/agent.toml");
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn nothing_is_written_or_removed_through_a_link() {
+    async fn agent_file_is_not_written_or_removed_through_link() {
         let (workspace, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         std::fs::write(outside.path().join(AGENT_FILE_NAME), "theirs").unwrap();
         std::fs::create_dir(workspace.path().join("agents")).unwrap();

@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_part_is_enough_where_it_fits_one_only() {
+    fn fuzzy_agent_search_needs_unique_match() {
         let agents =
             [("ops", "Operations"), ("ops-night", "Night watch"), ("writer", "Ann")].map(|(id, name)| {
                 let mut spec = AgentSpec::with_id(AgentId::parse(id).unwrap_or_else(|_| AgentId::main()));

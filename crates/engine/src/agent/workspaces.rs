@@ -121,7 +121,7 @@ impl Engine {
         }
     }
 
-    /// Names the agents that can not run, once at each start.
+    /// Names the agents that cannot run, once at each start.
     pub(super) async fn warn_about_unsafe_workspaces(&self) -> Result<()> {
         for overlap in &self.agent_workspaces().await?.overlaps {
             tracing::error!(agent.id = %overlap.inner, hint = OVERLAP_HINT, "{overlap}; its turns are refused");

@@ -225,7 +225,7 @@ mod tests {
     use super::{split_target_and_text, strip_quotes};
 
     #[test]
-    fn where_nothing_follows_a_label_needs_no_quotes() {
+    fn label_without_following_text_needs_no_quotes() {
         for (rest, which) in
             [("2", "2"), ("look it up", "look it up"), ("\"look it up\"", "look it up"), ("\"", "\"")]
         {
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn a_label_of_several_words_stands_in_quotes() {
+    fn label_of_several_words_needs_quotes() {
         for (rest, expected) in [
             ("2 be quick", ("2", "be quick")),
             ("2", ("2", "")),

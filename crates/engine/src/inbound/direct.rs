@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn a_round_that_waits_is_told_of_as_one_that_goes_and_only_refusals_as_none() {
+    fn answering_target_is_none_only_if_all_targets_refuse() {
         let taken = || Some(TargetOutcome::Turn(TurnId::new("t")));
         let refused = || Some(TargetOutcome::Refused);
         for (targets, own, expected) in [

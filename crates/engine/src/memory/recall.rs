@@ -187,7 +187,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_end_of_a_long_question_is_asked_and_no_character_is_torn() {
+    fn query_tail_keeps_end_at_character_boundary() {
         assert_eq!(query_tail("short"), "short");
         assert_eq!(query_tail(""), "");
         let long = "é".repeat(1_500) + "why?";

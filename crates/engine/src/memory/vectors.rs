@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn the_nearest_come_first_and_only_those_of_the_owners() {
+    fn nearest_returns_closest_vectors_of_given_owners() {
         let mut cache = empty(3, 100);
         for (seq, owner, vector) in [
             (1, 1, [1.0, 0.0, 0.0]),
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_leaves_where_there_is_no_room() {
+    fn full_vector_cache_evicts_oldest() {
         let mut cache = empty(2, 2);
         for seq in 1..=3 {
             cache.push(seq, 1, 0.1, [1, 1].into_iter());
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_nobody_asks_for_is_not_read_and_what_is_let_go_is_read_again() {
+    async fn vector_cache_loads_on_first_search_and_after_release() {
         let (db, vectors) =
             (Db::memory_db_in_memory().unwrap(), std::sync::Arc::new(VectorIndex::new(1 << 20, dot_product)));
         vectors.put_vector("m", (1, 1), &unit(&[1.0, 0.0]));

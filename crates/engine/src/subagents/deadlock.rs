@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn a_circle_of_any_length_is_refused_and_a_wait_that_is_over_closes_none() {
+    fn wait_cycle_of_any_length_is_refused() {
         let waits = Arc::new(WaitGraph::default());
         let [a, b, c] = ["a", "b", "c"].map(key);
         let first = waits.add_wait(&a, std::slice::from_ref(&b)).ok().unwrap();

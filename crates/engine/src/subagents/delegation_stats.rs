@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn every_end_is_counted_and_only_recent_times_tell_how_long() {
+    fn all_ends_are_counted_but_latency_uses_recent_runs() {
         let pairs = DelegationStats::default();
         pairs.count_end(&ended(RunStatus::Ok, 1_000_000), Millis(0));
         for took in 1..=100 {
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_times_are_kept_than_a_thousand() {
+    fn at_most_thousand_latency_samples_are_kept() {
         let pairs = DelegationStats::default();
         (0..1_500).for_each(|took| pairs.count_end(&ended(RunStatus::Ok, took), Millis(1)));
         let latency = pairs.snapshot(&[], Millis(1))[0].latency;

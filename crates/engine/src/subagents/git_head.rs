@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_commit_is_found_loose_packed_and_detached() {
+    fn head_commit_is_read_from_loose_packed_and_detached_refs() {
         let room = tempfile::tempdir().unwrap();
         let folder = room.path();
         let git = folder.join(".git");

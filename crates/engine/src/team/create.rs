@@ -146,7 +146,7 @@ fn insert_team(
     Ok(Ok((team, true)))
 }
 
-/// Whether one more team is too many. Those of other people than owners are half of all at most: they can not leave an
+/// Whether one more team is too many. Those of other people than owners are half of all at most: they cannot leave an
 /// owner without one.
 fn check_team_count(
     tx: &mut Tx<'_>,

@@ -308,7 +308,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_checker_that_ended_well_has_looked() {
+    fn checker_verdict_counts_only_if_run_succeeded() {
         assert_eq!(checker_result(RunStatus::Ok, " pass: all there".to_owned()), TaskCheckResult::Passed);
         for passed in
             ["PASS", "**PASS**", "Pass. Nothing to add", "Passed: all three", "`PASS`\nlooked at all three"]
@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_that_was_killed_says_nothing_of_the_task() {
+    fn killed_check_command_gives_no_verdict() {
         for (text, is_answer) in [
             ("two tests failed\n[exit status 101]", true),
             ("[killed by the test]\n[exit status 1]", true),

@@ -34,7 +34,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_place_of_the_fault_is_said_and_nothing_of_what_stands_there() {
+    fn invalid_arguments_message_gives_position_but_no_content() {
         let text_of = |arguments: Value| {
             invalid_arguments_message(&ToolCall { id: "c".into(), name: "f".into(), arguments })
                 .unwrap_or_default()

@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn waits_are_what_the_provider_asks_for_or_grow_and_end() {
+    fn rate_limit_waits_follow_retry_after_or_back_off() {
         let asked = waits(ErrorClass::RateLimit, Some(20_000));
         assert_eq!(asked.len(), 3);
         assert!(asked.iter().all(|wait| (20..=25).contains(&wait.as_secs())), "{asked:?}");
@@ -209,14 +209,14 @@ mod tests {
     }
 
     #[test]
-    fn who_asks_for_an_hour_or_does_not_say_when_it_will_work_again_is_not_waited_for() {
+    fn too_long_retry_after_and_quota_errors_are_not_retried() {
         assert!(waits(ErrorClass::RateLimit, Some(3_600_000)).is_empty());
         assert_eq!(waits(ErrorClass::Overload, Some(1_000)).len(), 3);
         assert!(waits(ErrorClass::Quota, Some(1_000)).is_empty());
     }
 
     #[test]
-    fn a_call_that_failed_by_chance_is_made_again_soon_and_within_seconds() {
+    fn transient_errors_are_retried_within_seconds() {
         for class in [ErrorClass::Overload, ErrorClass::Unreachable, ErrorClass::Malformed] {
             let waits = waits(class, None);
             assert_eq!(waits.len(), 5);
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn turns_that_were_refused_together_come_back_one_after_the_other() {
+    fn retry_waits_of_concurrent_turns_are_jittered() {
         let waits: std::collections::HashSet<_> =
             (0..100).map(|n| add_jitter(Duration::from_secs(2), TurnId::new(format!("t{n}")))).collect();
         assert!(waits.len() > 50, "{}", waits.len());

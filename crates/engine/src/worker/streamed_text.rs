@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn each_word_is_said_once_wherever_the_turn_is_cut_off() {
+    fn streamed_text_has_each_word_once_at_any_interruption() {
         let cases: [(&[Act], &[&str], &str); 7] = [
             (&[Begin, Say("half")], &[], "half"),
             (&[Begin, Say("a"), Store("1")], &["1"], "a"),

@@ -57,7 +57,7 @@ async fn all_tools(world: &World) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn switching_changes_model_and_tools_together_at_the_next_turn() {
+async fn agent_switch_changes_model_and_tools_at_next_turn() {
     let model = ScriptedProvider::echo();
     let ground = World::with_provider(Arc::clone(&model) as _).await.kill().await;
     add(&ground, json!({
@@ -91,7 +91,7 @@ async fn switching_changes_model_and_tools_together_at_the_next_turn() {
 
 /// A message that waits behind a running turn has not started, so a switch applies to it.
 #[tokio::test(start_paused = true)]
-async fn a_switch_holds_for_what_already_waits() {
+async fn agent_switch_applies_to_queued_message() {
     let gate = Arc::new(tokio::sync::Semaphore::new(0));
     let ground = World::with_provider(crate::worker(1, &gate)).await.kill().await;
     add(&ground, json!({ "agent_id": "ops", "name": "ops", "defaults": { "model": "lab/big" } })).await;
@@ -106,7 +106,7 @@ async fn a_switch_holds_for_what_already_waits() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_tool_of_the_engine_can_be_named_in_a_config() {
+async fn tool_policy_accepts_every_engine_tool_name() {
     let world = World::new().await;
     let tools = world.engine.explain_tools(None, None).await.unwrap();
     let names = tools.iter().map(|tool| tool.tool.name.clone());
@@ -118,7 +118,7 @@ async fn every_tool_of_the_engine_can_be_named_in_a_config() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_model_that_tries_every_hidden_tool_by_name_gets_none() {
+async fn calls_to_hidden_tools_are_refused() {
     let model = caller();
     let ground = World::with_provider(Arc::clone(&model) as _).await.kill().await;
     for name in ["shell", "read_file", "http_fetch", "message"] {
@@ -168,7 +168,7 @@ async fn a_model_that_tries_every_hidden_tool_by_name_gets_none() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn everything_that_is_listed_can_be_called() {
+async fn every_offered_tool_can_be_called() {
     let model = caller();
     let world = World::with_provider(Arc::clone(&model) as _).await;
     world.send_and_wait("look {}").await;
@@ -179,7 +179,7 @@ async fn everything_that_is_listed_can_be_called() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_child_and_a_stranger_have_less() {
+async fn sender_and_subagent_tool_rules_restrict_calls() {
     let mut ground = World::with_provider(caller()).await.kill().await;
     let deny = |list: &[&str]| serde_json::from_value(json!({ "deny": list })).unwrap();
     ground.settings.tools.senders.insert("chat:test:you".to_owned(), deny(&["pay"]));
@@ -194,7 +194,7 @@ async fn a_child_and_a_stranger_have_less() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_model_can_look_at_models_and_agents_and_switches_with_a_persons_word() {
+async fn model_lists_agents_and_switches_with_approval() {
     let ground = World::with_provider(caller()).await.kill().await;
     add(
         &ground,
@@ -243,7 +243,7 @@ async fn a_model_can_look_at_models_and_agents_and_switches_with_a_persons_word(
 }
 
 #[tokio::test(start_paused = true)]
-async fn to_an_agent_that_may_do_more_a_person_switches() {
+async fn switch_to_agent_with_more_rights_can_be_denied() {
     let ground = World::with_provider(caller()).await.kill().await;
     let weak = add(
         &ground,
@@ -267,7 +267,7 @@ pub fn in_a_folder(mut ground: DurableWorld) -> (DurableWorld, tempfile::TempDir
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_agent_is_made_from_a_turn_with_a_persons_word_and_is_a_file_too() {
+async fn approved_agent_create_stores_agent_and_its_file() {
     let (mut ground, folder) = in_a_folder(World::with_provider(caller()).await.kill().await);
     // Even if nothing else requires approval.
     ground.settings.tools.policy.approval = Some(polyclaw_domain::policy::ApprovalMode::Never);
@@ -306,7 +306,7 @@ async fn an_agent_is_made_from_a_turn_with_a_persons_word_and_is_a_file_too() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_agreed_to_is_what_is_changed() {
+async fn approved_agent_update_is_refused_if_agent_changed_since() {
     let (ground, _folder) = in_a_folder(World::with_provider(caller()).await.kill().await);
     let world = ground.start_engine(KillPointFaults::no_kill());
     let spec: AgentSpec = serde_json::from_value(json!({ "agent_id": "ops", "name": "ops",
@@ -339,7 +339,7 @@ async fn what_was_agreed_to_is_what_is_changed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_list_of_things_to_do_outlives_turns_and_restarts_and_ends_with_the_conversation() {
+async fn todo_list_survives_restart_and_ends_with_conversation() {
     let world = World::with_provider(caller()).await;
     let text = world
         .send_and_wait(r#"todo {"items": [{"text": "plan", "state": "done"}, {"text": "build"}]}"#)
@@ -355,7 +355,7 @@ async fn a_list_of_things_to_do_outlives_turns_and_restarts_and_ends_with_the_co
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_agent_that_the_config_names_is_not_deleted() {
+async fn agent_named_in_config_cannot_be_deleted() {
     let (mut ground, _folder) = in_a_folder(World::with_provider(caller()).await.kill().await);
     let ops = AgentId::parse("ops").unwrap();
     ground.settings.agents_in_rules = vec![(ops.clone(), "bindings[0].agent_id".to_owned())];
@@ -370,7 +370,7 @@ async fn an_agent_that_the_config_names_is_not_deleted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn no_agent_takes_the_name_or_the_id_of_another() {
+async fn agent_name_cannot_duplicate_other_name_or_id() {
     let (ground, _folder) = in_a_folder(World::with_provider(caller()).await.kill().await);
     let world = ground.start_engine(KillPointFaults::no_kill());
     let named = |id: &str, name: &str| AgentSpec {
@@ -387,7 +387,7 @@ async fn no_agent_takes_the_name_or_the_id_of_another() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_agent_that_names_a_deleted_one_can_still_be_changed() {
+async fn agent_that_allows_deleted_agent_can_be_updated() {
     let (ground, _folder) = in_a_folder(World::with_provider(caller()).await.kill().await);
     let world = ground.start_engine(KillPointFaults::no_kill());
     let named = |id: &str| AgentSpec::with_id(AgentId::parse(id).unwrap());

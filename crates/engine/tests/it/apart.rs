@@ -74,7 +74,7 @@ fn canaries(text: &str) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn fifty_people_know_nothing_of_each_other_in_any_scope() {
+async fn no_dm_scope_leaks_secrets_across_conversations() {
     for scope in ["main", "per-peer", "per-channel-peer", "per-account-channel-peer"] {
         let model = parrot();
         let mut ground = World::with_provider(model.clone()).await.kill().await;
@@ -92,7 +92,7 @@ async fn fifty_people_know_nothing_of_each_other_in_any_scope() {
         let known: Vec<Vec<String>> = prompts.iter().map(|prompt| canaries(&shown(prompt))).collect();
         for known in &known {
             assert!(
-                !known.is_empty() && known.iter().all(|one| may_know(scope, &known[0], one)),
+                !known.is_empty() && known.iter().all(|one| may_know_secret(scope, &known[0], one)),
                 "{scope}: {known:?}"
             );
         }
@@ -104,7 +104,7 @@ async fn fifty_people_know_nothing_of_each_other_in_any_scope() {
                 world.ground.fake_channel.texts_at(&message.address.peer, message.address.thread.as_deref());
             assert!(!read.is_empty());
             let foreign =
-                read.iter().flat_map(|text| canaries(text)).find(|one| !may_know(scope, &secret, one));
+                read.iter().flat_map(|text| canaries(text)).find(|one| !may_know_secret(scope, &secret, one));
             assert_eq!(foreign, None, "{scope}: read by {} at {:?}", message.context.sender, message.address);
         }
     }
@@ -112,7 +112,7 @@ async fn fifty_people_know_nothing_of_each_other_in_any_scope() {
 
 /// Whether participants of one secret's conversation may know another secret. In a shared conversation people know all
 /// direct secrets, but none of a group.
-fn may_know(scope: &str, own: &str, other: &str) -> bool {
+fn may_know_secret(scope: &str, own: &str, other: &str) -> bool {
     let is_direct = |secret: &str| secret.starts_with("canary-dm-");
     own == other || scope == "main" && is_direct(own) && is_direct(other)
 }
@@ -133,7 +133,7 @@ async fn write_all(world: &World, scope: &str, (people, round): (std::ops::Range
 
 /// The scope in which everyone would see everything is refused at startup.
 #[test]
-fn the_scope_that_mixes_them_is_refused() {
+fn shared_dm_scope_is_refused_at_startup() {
     let lookup = |_: polyclaw_domain::config::ExternalReference<'_>| Err("no lookup".to_owned());
     let refused = polyclaw_domain::config::load(&config("main"), "config.toml", &lookup).unwrap_err();
     assert!(refused.to_string().contains("would share one conversation"), "{refused}");

@@ -64,7 +64,7 @@ async fn closed(watch: &mut HubSubscription) -> (ApprovalId, String) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_person_says_yes_and_it_runs_once() {
+async fn approved_tool_call_runs_once() {
     let world = ground().await.start_engine(KillPointFaults::no_kill());
     let accepted = world.engine.accept_message(from_terminal("run it")).await.unwrap();
     let id = question(&world).await;
@@ -76,7 +76,7 @@ async fn a_person_says_yes_and_it_runs_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_person_says_no() {
+async fn denied_tool_call_does_not_run() {
     let world = ground().await.start_engine(KillPointFaults::no_kill());
     let accepted = world.engine.accept_message(from_terminal("run it")).await.unwrap();
     let id = question(&world).await;
@@ -92,7 +92,7 @@ async fn a_person_says_no() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nobody_answers_for_half_an_hour_and_the_turn_goes_on() {
+async fn approval_expires_after_half_an_hour_and_turn_continues() {
     let mut ground = ground().await;
     ground.settings.turn_ms = 3_600_000;
     let world = ground.start_engine(KillPointFaults::no_kill());
@@ -117,7 +117,7 @@ async fn nobody_answers_for_half_an_hour_and_the_turn_goes_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_question_survives_a_crash() {
+async fn pending_approval_survives_restart() {
     let ground = ground().await;
     let world = ground.start_engine(KillPointFaults::no_kill());
     let accepted = world.engine.accept_message(from_terminal("run it")).await.unwrap();
@@ -129,7 +129,7 @@ async fn a_question_survives_a_crash() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn another_message_is_no_approval() {
+async fn new_message_expires_pending_approval() {
     let world = ground().await.start_engine(KillPointFaults::no_kill());
     let accepted = world.engine.accept_message(from_terminal("run it")).await.unwrap();
     let id = question(&world).await;
@@ -144,7 +144,7 @@ async fn another_message_is_no_approval() {
 
 /// API clients are programs, which cannot be asked for approval.
 #[tokio::test(start_paused = true)]
-async fn where_nobody_can_be_asked_the_tool_is_not_there() {
+async fn tool_needing_approval_is_unavailable_to_api_clients() {
     let world = ground().await.start_engine(KillPointFaults::no_kill());
     let mut inbound = World::inbound("me", "run it");
     inbound.address.channel = "api".into();
@@ -177,7 +177,7 @@ fn answer(name: &str, id: &ApprovalId) -> IngressMessage {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_sender_who_asked_answers_in_the_chat_and_it_runs_once() {
+async fn requester_approves_in_chat_and_tool_runs_once() {
     let world = ground().await.start_engine(KillPointFaults::no_kill());
     let (accepted, id) = asked_in_chat(&world).await;
     let reply = world.engine.run_inbound_command(&answer("me", &id), CallerRole::Alone).await.unwrap();
@@ -196,7 +196,7 @@ async fn the_sender_who_asked_answers_in_the_chat_and_it_runs_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nobody_else_and_nowhere_else_is_it_answered() {
+async fn approval_is_refused_from_other_sender_or_conversation() {
     let world = ground().await.start_engine(KillPointFaults::no_kill());
     let (accepted, id) = asked_in_chat(&world).await;
     let refused = async |inbound: IngressMessage| {
@@ -249,7 +249,7 @@ async fn nobody_else_and_nowhere_else_is_it_answered() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_runs_is_what_was_asked_about() {
+async fn approved_call_with_changed_fingerprint_does_not_run() {
     let world = ground().await.start_engine(KillPointFaults::no_kill());
     let (accepted, id) = asked_in_chat(&world).await;
     let ground = world.kill().await;
@@ -264,7 +264,7 @@ async fn what_runs_is_what_was_asked_about() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_question_survives_more_crashes_than_a_turn_may_have() {
+async fn pending_approval_survives_more_restarts_than_max_attempts() {
     let mut world = ground().await.start_engine(KillPointFaults::no_kill());
     let (accepted, id) = asked_in_chat(&world).await;
     for _ in 0..6 {
@@ -287,7 +287,7 @@ async fn a_question_survives_more_crashes_than_a_turn_may_have() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn half_an_hour_of_silence_does_not_end_the_turn_and_holds_no_slot() {
+async fn pending_approval_holds_no_slot_and_outlasts_turn_timeout() {
     let mut ground = ground().await;
     ground.settings.turn_ms = 60_000;
     ground.settings.slots.insert(polyclaw_domain::job::JobLane::Main, 1);
@@ -300,7 +300,7 @@ async fn half_an_hour_of_silence_does_not_end_the_turn_and_holds_no_slot() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_way_of_saying_yes_but_one_runs_nothing() {
+async fn only_exact_approve_command_approves() {
     for text in [
         "yes",
         "approve",
@@ -328,7 +328,7 @@ async fn every_way_of_saying_yes_but_one_runs_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn settings_waive_a_question_or_ask_one_about_everything() {
+async fn approval_mode_never_skips_and_always_requires_approval() {
     let mut ground = ground().await;
     ground.settings.tools.policy.approval = Some(ApprovalMode::Never);
     let world = ground.start_engine(KillPointFaults::no_kill());
@@ -364,7 +364,7 @@ async fn pressed(world: &World, n: usize, press: InboundMessage) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_button_counts_once_and_only_of_who_was_asked() {
+async fn approval_button_counts_once_and_only_from_allowed_sender() {
     let mut ground = ground().await;
     ground
         .configure(
@@ -406,7 +406,7 @@ async fn a_button_counts_once_and_only_of_who_was_asked() {
 /// The person who waits in the caller's chat is asked there to approve the delegate's tool, and a restart loses
 /// nothing.
 #[tokio::test(start_paused = true)]
-async fn whoever_waits_for_a_delegation_is_asked_for_its_tools() {
+async fn delegate_tool_approval_is_requested_in_callers_chat() {
     let model = ScriptedProvider::new(|prompt| {
         let is_result = |m: &polyclaw_domain::provider::PromptMessage| {
             matches!(m, polyclaw_domain::provider::PromptMessage::ToolResult { .. })

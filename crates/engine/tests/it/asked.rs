@@ -40,7 +40,7 @@ fn interrupted(prompt: &Prompt) -> ModelScript {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_an_interrupted_task_begins_is_answered_where_the_task_was_asked_for() {
+async fn child_of_resumed_task_is_answered_in_original_chat() {
     let world = World::with_provider(ScriptedProvider::new(interrupted)).await;
     world.send_text("me", "work").await.unwrap();
     tokio::time::sleep(Duration::from_secs(1)).await;
@@ -66,7 +66,7 @@ fn resting(prompt: &Prompt) -> ModelScript {
 }
 
 #[tokio::test(start_paused = true)]
-async fn rules_about_a_sender_hold_for_all_that_is_done_for_them() {
+async fn sender_tool_rule_applies_to_children_and_announces() {
     let model = ScriptedProvider::new(resting);
     let mut ground = World::with_provider(Arc::clone(&model) as _).await.kill().await;
     let rule = serde_json::from_value(json!({ "deny": ["pay"] })).unwrap();
@@ -98,7 +98,7 @@ fn slow(prompt: &Prompt) -> ModelScript {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_person_asks_comes_after_what_a_child_told() {
+async fn announce_precedes_newer_user_message_in_prompt() {
     let model = ScriptedProvider::new(slow);
     let world = World::with_provider(Arc::clone(&model) as _).await;
     world.send_text("me", "begin").await.unwrap();
@@ -114,7 +114,7 @@ async fn what_a_person_asks_comes_after_what_a_child_told() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_words_of_a_failure_are_for_people_and_not_the_models_own() {
+async fn failure_text_is_shown_to_user_but_not_to_model() {
     let model = ScriptedProvider::new(|prompt| match last_user_text(prompt) {
         "fail" => vec![ScriptStep::Fail(ProviderError {
             class: ErrorClass::Unreachable,
@@ -132,7 +132,7 @@ async fn the_words_of_a_failure_are_for_people_and_not_the_models_own() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_owner_has_a_model_picked_wherever_they_write_and_for_others_an_owner_is_asked() {
+async fn owner_switches_model_directly_and_non_owner_needs_approval() {
     let model = ScriptedProvider::new(|prompt| match results(prompt) {
         0 => vec![ScriptStep::Call("session_set_model".into(), json!({ "model_ref": "lab/x" }))],
         _ => vec![ScriptStep::Say(said(prompt))],

@@ -37,7 +37,7 @@ async fn world() -> (World, Arc<ScriptedProvider>) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_attached_to_a_message_that_is_let_in_is_shown() {
+async fn attachment_of_admitted_message_is_shown_to_model() {
     let (world, model) = world().await;
     read_after(&world, photo(inbound_dm("guest", "what is it?"))).await;
     assert_eq!(shown(&model.prompts()[0]), [cat()]);
@@ -45,7 +45,7 @@ async fn what_is_attached_to_a_message_that_is_let_in_is_shown() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_attached_by_whoever_is_not_let_in_is_not_fetched() {
+async fn attachment_of_refused_sender_is_not_fetched() {
     let (world, _) = world().await;
     let mut elsewhere = inbound_dm("guest", "by another account");
     elsewhere.context.account = "gone".into();
@@ -62,7 +62,7 @@ async fn what_is_attached_by_whoever_is_not_let_in_is_not_fetched() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_people_in_a_group_show_each_other_is_not_fetched() {
+async fn attachment_of_unaddressed_group_message_is_not_fetched() {
     let (world, _) = world().await;
     let unspoken = InboundMessage { mentioned: false, ..inbound_group("-7", "guest", "between us") };
     assert!(read_after(&world, photo(unspoken)).await.is_empty());
@@ -70,7 +70,7 @@ async fn what_people_in_a_group_show_each_other_is_not_fetched() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_attached_to_a_command_is_not_fetched() {
+async fn attachment_of_command_is_not_fetched() {
     let (world, _) = world().await;
     for line in ["/status", "/whoami", "/bogus"] {
         assert_eq!(read_after(&world, photo(inbound_dm("guest", line))).await.len(), 1, "{line}");
@@ -79,7 +79,7 @@ async fn what_is_attached_to_a_command_is_not_fetched() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_letter_that_comes_again_is_not_fetched_again() {
+async fn attachment_of_repeated_message_is_not_fetched_again() {
     let (world, _) = world().await;
     assert_eq!(read_after(&world, photo(inbound_dm("guest", "look"))).await.len(), 1);
     for _ in 0..3 {
@@ -89,7 +89,7 @@ async fn a_letter_that_comes_again_is_not_fetched_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn files_that_do_not_come_are_named_and_waited_for_together() {
+async fn slow_attachments_share_one_timeout_and_are_named() {
     let (world, model) = world().await;
     let (started_at, slow) =
         (Instant::now(), ["a", "b", "c"].into_iter().fold(inbound_dm("guest", "look"), with_file));
@@ -103,7 +103,7 @@ async fn files_that_do_not_come_are_named_and_waited_for_together() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_agent_named_over_a_photo_answers_it() {
+async fn agent_named_in_photo_caption_answers() {
     let (world, model) = world().await;
     read_after(&world, photo(inbound_dm("guest", "/ops"))).await;
     assert_eq!(shown(&model.prompts()[0]), [cat()]);
@@ -112,7 +112,7 @@ async fn an_agent_named_over_a_photo_answers_it() {
 
 /// A webhook platform waits a few seconds, drops the request and calls again.
 #[tokio::test(start_paused = true)]
-async fn a_platform_that_hangs_up_finds_its_letter_taken_and_its_files_fetched_once() {
+async fn retried_webhook_delivery_is_accepted_and_fetched_once() {
     let (world, _) = world().await;
     let inbox: &dyn InboundSink = &world.engine;
     let slow = || with_file(inbound_dm("guest", "look"), "slow");
@@ -130,7 +130,7 @@ async fn a_platform_that_hangs_up_finds_its_letter_taken_and_its_files_fetched_o
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_photo_survives_a_crash_and_what_was_committed_is_not_fetched_again() {
+async fn photo_survives_crash_and_is_not_refetched_after_commit() {
     for (point, fetched) in [(KillPoint::IngressBefore, 2), (KillPoint::IngressCommitted, 1)] {
         let (world, model) = world().await;
         let faults = KillPointFaults::at_point(point, 1);

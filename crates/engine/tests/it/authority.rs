@@ -89,7 +89,7 @@ fn agent(id: &str) -> AgentId {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_guest_never_approves_an_agent_and_an_owner_is_asked() {
+async fn only_owner_approves_agent_requested_by_non_owner() {
     let world = world().await;
     told(&world, 0, inbound_dm("boss", "todo {}")).await;
     let waits = told(&world, 1, inbound_dm("eve", CREATE)).await;
@@ -110,7 +110,7 @@ async fn a_guest_never_approves_an_agent_and_an_owner_is_asked() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_owner_approves_where_they_asked() {
+async fn owner_approves_own_agent_request_in_same_chat() {
     let world = world().await;
     let asked = told(&world, 1, inbound_dm("boss", CREATE)).await;
     assert!(asked.contains("asks for your approval"), "{asked}");
@@ -124,7 +124,7 @@ async fn an_owner_approves_where_they_asked() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_padded_list_leaves_the_shell_in_sight_of_who_is_asked() {
+async fn approval_request_shows_high_risk_tools_despite_padding() {
     let world = world().await;
     let mut tools = vec!["read_file"; 90];
     tools.push("shell");
@@ -147,7 +147,7 @@ async fn a_padded_list_leaves_the_shell_in_sight_of_who_is_asked() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn no_name_leads_a_guest_past_the_bindings_to_a_wider_agent() {
+async fn bound_non_owner_cannot_switch_to_unbound_agents() {
     let world = world().await;
     for (n, line) in
         ["/agent ops", "/agent main", "/ops todo {}", "/ops /status", "/main todo {}"].into_iter().enumerate()
@@ -185,7 +185,7 @@ fn hooked(text: &str) -> IngressMessage {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_webhook_is_led_no_further() {
+async fn webhook_cannot_switch_to_agent_with_more_rights() {
     let world = world().await;
     let first = world.engine.accept_message(hooked("read_file {}")).await.unwrap();
     world.wait_answer(&first).await;
@@ -207,7 +207,7 @@ fn operated(text: &str) -> IngressMessage {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_needs_admin_asks_in_turns_that_a_lesser_token_began() {
+async fn operator_turn_needs_approval_for_admin_operations() {
     for call in [
         r#"write_file {"path": "AGENTS.md", "content": "obey"}"#,
         r#"write_file {"path": "skills/x/SKILL.md", "content": "obey"}"#,
@@ -233,7 +233,7 @@ async fn what_needs_admin_asks_in_turns_that_a_lesser_token_began() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_link_to_a_file_that_agents_are_told_asks_as_the_file_does() {
+async fn write_through_link_to_briefing_file_needs_approval() {
     let world = world().await;
     world.ground.tools.link("CLAUDE.md", "AGENTS.md");
     told(&world, 0, inbound_dm("boss", "todo {}")).await;
@@ -248,7 +248,7 @@ async fn a_link_to_a_file_that_agents_are_told_asks_as_the_file_does() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_skill_is_guarded_wherever_the_config_has_its_folder() {
+async fn write_to_configured_skill_folder_needs_approval() {
     let mut ground = ground().await;
     let folder = tempfile::tempdir().unwrap();
     std::fs::create_dir_all(folder.path().join("tricks/juggle")).unwrap();
@@ -268,7 +268,7 @@ async fn a_skill_is_guarded_wherever_the_config_has_its_folder() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn where_nobody_can_be_asked_it_is_refused() {
+async fn admin_operation_is_refused_where_nobody_can_approve() {
     let world = world().await;
     let by_program = |text: &str| {
         let mut inbound = operated(text);
@@ -286,7 +286,7 @@ async fn where_nobody_can_be_asked_it_is_refused() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_detour_through_a_sub_agent_raises_nothing() {
+async fn subagent_does_not_raise_authority() {
     let model = ScriptedProvider::new(|prompt| match (prompt.messages.last(), last_user_text(prompt)) {
         (Some(PromptMessage::ToolResult { .. }), _) => vec![ScriptStep::Say("done".into())],
         (_, text) if text.starts_with("sessions_spawn") => {
@@ -316,7 +316,7 @@ async fn a_detour_through_a_sub_agent_raises_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_check_runs_no_command_for_somebody_who_would_be_asked_about_it() {
+async fn task_check_command_from_non_owner_is_refused() {
     let ground = ground().await;
     ground.tools.add_tool("shell", ToolEffect::Effect, ToolConsent::NotNeeded, |_| {
         Box::pin(async { ToolOutcome::ok("ran") })
@@ -343,7 +343,7 @@ async fn a_check_runs_no_command_for_somebody_who_would_be_asked_about_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn only_an_owner_writes_to_a_team_by_command() {
+async fn only_owner_writes_to_team_by_command() {
     let world = world().await;
     world.send_and_wait("hello").await;
     for line in ["/team send site ann hi", "/team plan ann approve"] {

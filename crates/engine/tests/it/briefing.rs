@@ -19,7 +19,7 @@ fn bootstrap() -> Briefing {
 }
 
 #[tokio::test(start_paused = true)]
-async fn files_come_into_the_prompt_and_never_into_the_history() {
+async fn briefing_is_in_prompt_but_not_in_history() {
     let model = ScriptedProvider::echo();
     let world = World::with_provider(Arc::clone(&model) as _).await;
     world.ground.briefings.set_briefing(Briefing { text: "Be brief.".into(), ..Briefing::default() });
@@ -31,7 +31,7 @@ async fn files_come_into_the_prompt_and_never_into_the_history() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn skills_are_told_to_an_agent_that_can_read_them_and_to_no_other() {
+async fn skill_list_is_shown_only_if_agent_can_read_skills() {
     let model = ScriptedProvider::echo();
     let world = World::with_provider(Arc::clone(&model) as _).await;
     let skill_list = "# Skills\n- weather: Says how it is.".into();
@@ -50,7 +50,7 @@ async fn skills_are_told_to_an_agent_that_can_read_them_and_to_no_other() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_bootstrap_has_been_told_only_when_its_turn_ended_well() {
+async fn bootstrap_is_applied_only_after_successful_turn() {
     let failing = |text: &str| ProviderError {
         class: ErrorClass::BadRequest,
         model: "scripted/model".to_owned(),
@@ -71,7 +71,7 @@ async fn a_bootstrap_has_been_told_only_when_its_turn_ended_well() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_sub_agent_is_briefed_as_one() {
+async fn child_session_gets_subagent_briefing() {
     let world = World::new().await;
     let now = world.engine.now();
     let key = World::session_key("me");

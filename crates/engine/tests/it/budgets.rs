@@ -49,7 +49,7 @@ async fn set_budget(world: &World, id: &str, budget: AgentBudget) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn at_the_limit_the_next_call_is_refused_and_the_user_is_told_which_when_and_how() {
+async fn exhausted_budget_refuses_call_with_scope_and_reset_time() {
     let world = world(|settings| settings.budget = tokens(20)).await;
     assert_eq!(world.send_and_wait("one").await.state, JobState::Done);
     assert_eq!(world.send_and_wait("two").await.state, JobState::Done, "15 of 20 are used");
@@ -65,7 +65,7 @@ async fn at_the_limit_the_next_call_is_refused_and_the_user_is_told_which_when_a
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_agents_budget_is_its_own() {
+async fn agent_budget_does_not_affect_other_agents() {
     let world = world(|_| {}).await;
     world.ground.add_agent("ops").await;
     set_budget(&world, "main", tokens(1)).await;
@@ -78,7 +78,7 @@ async fn an_agents_budget_is_its_own() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn dollars_are_counted_by_the_price_of_the_model_and_an_unknown_price_is_said() {
+async fn cost_uses_model_price_and_missing_price_is_reported() {
     let usd = |per_day| AgentBudget { usd_per_day: Some(per_day), ..AgentBudget::default() };
     let unpriced = world(|settings| settings.budget = usd(1.0)).await;
     let refused = unpriced.send_and_wait("one").await;
@@ -110,7 +110,7 @@ async fn dollars_are_counted_by_the_price_of_the_model_and_an_unknown_price_is_s
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_turn_may_cost_only_so_much() {
+async fn turn_cost_limit_ends_turn() {
     let model_that_goes_on = ScriptedProvider::new(|prompt| {
         vec![ScriptStep::Call("look".into(), json!({ "n": prompt.messages.len() }))]
     });
@@ -133,7 +133,7 @@ async fn one_turn_may_cost_only_so_much() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn four_fifths_are_told_once_a_day() {
+async fn budget_warning_at_80_percent_is_sent_once_a_day() {
     let world = world(|settings| settings.budget = tokens(30)).await;
     world.send_and_wait("one").await;
     world.wait_settled().await;
@@ -157,7 +157,7 @@ async fn four_fifths_are_told_once_a_day() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_session_pays_for_all_that_is_begun_for_it() {
+async fn session_budget_includes_its_child_sessions() {
     let world = world(|settings| settings.session_budget = tokens(20)).await;
     world.send_and_wait("parent").await;
     let owner = World::session_key("me");
@@ -183,7 +183,7 @@ async fn a_session_pays_for_all_that_is_begun_for_it() {
 
 /// Members share the team budget, also with their sub-agents; the lead is a normal session.
 #[tokio::test(start_paused = true)]
-async fn a_team_pays_for_its_members_and_all_that_is_begun_for_them() {
+async fn team_budget_includes_members_and_their_subagents() {
     let model = ScriptedProvider::new(|prompt| {
         let text = crate::families::said(prompt);
         match () {
@@ -229,7 +229,7 @@ async fn a_team_pays_for_its_members_and_all_that_is_begun_for_them() {
 
 /// Fifty sessions at once. Each call reserves its prompt and the longest answer, far more than it uses.
 #[tokio::test(start_paused = true)]
-async fn fifty_calls_at_once_do_not_overspend_by_more_than_one_reservation() {
+async fn fifty_concurrent_calls_overspend_at_most_one_reservation() {
     let slow = ScriptedProvider::new(|_| {
         vec![ScriptStep::Pause(Duration::from_secs(1)), ScriptStep::Say("ok".into())]
     });
@@ -260,7 +260,7 @@ async fn fifty_calls_at_once_do_not_overspend_by_more_than_one_reservation() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_dead_process_reserved_is_free_again_and_nothing_is_settled_twice() {
+async fn crash_releases_reservation_and_usage_is_settled_once() {
     let pause = || ScriptStep::Pause(Duration::from_millis(5));
     for point in [
         KillPoint::PromptBuilt,
@@ -292,7 +292,7 @@ async fn what_a_dead_process_reserved_is_free_again_and_nothing_is_settled_twice
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_that_is_cut_off_counts_as_reserved_and_its_usage_as_unknown() {
+async fn interrupted_call_is_charged_its_reservation_as_unknown_usage() {
     let model = ScriptedProvider::new(|prompt| match prompt.messages.len() {
         1 => vec![ScriptStep::Call("look".into(), json!({}))],
         _ => vec![ScriptStep::Say("let me see".into()), ScriptStep::Hang],
@@ -317,7 +317,7 @@ async fn a_call_that_is_cut_off_counts_as_reserved_and_its_usage_as_unknown() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_failed_turn_keeps_the_usage_of_the_calls_it_made() {
+async fn failed_turn_keeps_usage_of_its_calls() {
     let model = ScriptedProvider::new(|prompt| match prompt.messages.len() {
         1 => vec![ScriptStep::Call("look".into(), json!({}))],
         _ => vec![ScriptStep::Say("  ".into())],
@@ -328,7 +328,7 @@ async fn a_failed_turn_keeps_the_usage_of_the_calls_it_made() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_that_fails_costs_nothing() {
+async fn failed_model_call_costs_nothing() {
     let error = polyclaw_domain::provider::ProviderError {
         class: polyclaw_domain::provider::ErrorClass::Overload,
         model: "scripted/model".into(),

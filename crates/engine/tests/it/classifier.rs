@@ -76,7 +76,7 @@ fn judgements(model: &ScriptedProvider) -> usize {
 }
 
 #[tokio::test(start_paused = true)]
-async fn only_a_sure_answer_in_time_replaces_the_default() {
+async fn only_confident_verdict_in_time_overrides_default_agent() {
     let (world, _) = world(&config()).await;
     for (text, who) in [("sure", "ops"), ("unsure", "main"), ("slow", "main"), ("prose", "main")] {
         assert_eq!(read_after(&world, inbound_dm("guest", text)).await, [who], "{text}");
@@ -101,7 +101,7 @@ async fn only_a_sure_answer_in_time_replaces_the_default() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn it_is_not_asked_where_something_else_decides() {
+async fn classifier_is_not_called_if_other_rule_decides() {
     let (world, model) = world(&config()).await;
     read_after(&world, inbound_group("-7", "guest", "sure, by a binding")).await;
     read_after(&world, inbound_dm("guest", "/main sure, by name")).await;
@@ -111,7 +111,7 @@ async fn it_is_not_asked_where_something_else_decides() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn it_is_off_unless_a_model_is_named() {
+async fn classifier_is_off_without_configured_model() {
     let off = config().replace("model = \"small/judge\"", "");
     let (world, model) = world(&off).await;
     assert_eq!(read_after(&world, inbound_dm("guest", "sure")).await, ["main"]);
@@ -119,7 +119,7 @@ async fn it_is_off_unless_a_model_is_named() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn it_gives_up_in_time() {
+async fn classifier_call_respects_timeout() {
     let (world, _) = world(&config()).await;
     let began = tokio::time::Instant::now();
     world.ground.fake_channel.deliver_inbound(inbound_dm("guest", "slow")).await;
@@ -128,7 +128,7 @@ async fn it_gives_up_in_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_same_text_is_judged_once_until_the_config_changes() {
+async fn classifier_verdict_is_cached_until_config_reload() {
     let (world, model) = world(&config()).await;
     for sender in ["a", "b", "c"] {
         assert_eq!(read_after(&world, inbound_dm(sender, "sure")).await, ["ops"]);
@@ -142,20 +142,23 @@ async fn the_same_text_is_judged_once_until_the_config_changes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_spent_budget_leaves_the_default() {
+async fn exhausted_budget_falls_back_to_default_agent() {
     let model = model();
     let mut ground = World::with_provider(model.clone()).await.kill().await;
     ground.configure(&config()).await;
     ground.settings.budget = AgentBudget { tokens_per_day: Some(15), ..AgentBudget::default() };
     let world = ground.start_engine(KillPointFaults::no_kill());
-    assert_eq!(judged_and_read(&world, "sure one").await, judged_and_read(&world, "nothing else").await);
+    assert_eq!(
+        count_replies_after(&world, "sure one").await,
+        count_replies_after(&world, "nothing else").await
+    );
     assert_eq!(judgements(&model), 1, "fifteen tokens are one judgement");
     let entries = recorded(&world, EventKind::MessageRouted).await;
     assert_eq!(entries[1]["failed"], "the budget of instance is used up");
 }
 
 /// The answer's text does not matter here: the exhausted budget refuses answers, too.
-async fn judged_and_read(world: &World, text: &str) -> usize {
+async fn count_replies_after(world: &World, text: &str) -> usize {
     let read = read_after(world, inbound_dm("guest", text)).await.len();
     tokio::time::sleep(Duration::from_secs(1)).await;
     read

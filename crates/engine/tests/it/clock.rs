@@ -24,7 +24,7 @@ async fn pass(seconds: u64) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_turn_under_way_neither_stalls_nor_runs_twice() {
+async fn clock_jump_neither_stalls_nor_repeats_running_turn() {
     for set in [HOUR, -HOUR] {
         let gate = Arc::new(Semaphore::new(0));
         let world = World::with_provider(worker(2, &gate)).await;
@@ -46,7 +46,7 @@ async fn a_turn_under_way_neither_stalls_nor_runs_twice() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_silent_turn_is_still_stopped_in_time() {
+async fn stalled_turn_times_out_despite_clock_jump() {
     let world = World::with_provider(ScriptedProvider::new(|_| {
         vec![ScriptStep::Say("let me see".into()), ScriptStep::Hang]
     }))
@@ -60,7 +60,7 @@ async fn a_silent_turn_is_still_stopped_in_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_person_keeps_the_whole_time_to_answer_and_no_more() {
+async fn approval_timeout_is_unaffected_by_clock_jump() {
     let mut ground = ground().await;
     ground.settings.turn_ms = 2 * HOUR.unsigned_abs();
     let world = ground.start_engine(KillPointFaults::no_kill());
@@ -95,7 +95,7 @@ async fn a_person_keeps_the_whole_time_to_answer_and_no_more() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_waits_to_be_sent_again_is_neither_given_up_nor_kept_for_an_hour() {
+async fn outbox_retry_is_unaffected_by_clock_jump() {
     for set in [HOUR, -HOUR] {
         let world = World::new().await;
         for _ in 0..2 {
@@ -115,7 +115,7 @@ async fn what_waits_to_be_sent_again_is_neither_given_up_nor_kept_for_an_hour() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_being_sent_is_not_taken_for_left_behind() {
+async fn clock_jump_does_not_mark_sending_message_unknown() {
     let world = World::new().await;
     world.ground.fake_channel.set_send_delay_ms(25_000);
     world.send_and_wait("hello").await;
@@ -131,7 +131,7 @@ async fn what_is_being_sent_is_not_taken_for_left_behind() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_platform_that_delivers_again_is_recognised() {
+async fn duplicate_delivery_is_detected_after_clock_jump() {
     let world = World::new().await;
     let mut inbound = World::inbound("me", "hello");
     inbound.platform_id = Some("m1".into());

@@ -129,7 +129,7 @@ async fn story(command: &str, point: Option<KillPoint>) -> Story {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_command_is_done_once_wherever_the_process_dies() {
+async fn command_takes_effect_once_at_every_kill_point() {
     for command in COMMANDS.iter().map(|command| command.name) {
         let undisturbed = story(command, None).await;
         for point in [KillPoint::ReplyOnceBefore, KillPoint::ReplyOnceCommitted] {
@@ -140,7 +140,7 @@ async fn a_command_is_done_once_wherever_the_process_dies() {
 
 /// Ensures that the stories above are not equal merely because nothing happens.
 #[tokio::test(start_paused = true)]
-async fn what_a_command_changes_is_seen_in_its_story() {
+async fn each_command_changes_observed_state() {
     let notice = story("whoami", None).await;
     for (command, reply) in [
         ("new", "A new conversation"),
@@ -171,7 +171,7 @@ async fn glances(world: &World, key: &SessionKey) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_command_of_somebody_who_may_not_give_it_changes_nothing() {
+async fn unauthorized_command_changes_nothing() {
     let world = crate::reception::ground(CONFIG).await.start_engine(KillPointFaults::no_kill());
     let key = SessionKey::parse("agent:ops:telegram:group:-7").unwrap();
     for sender in ["guest", "boss"] {
@@ -198,7 +198,7 @@ async fn a_command_of_somebody_who_may_not_give_it_changes_nothing() {
 
 /// The reply to `/model`, and replies to unknown or unusable models.
 #[tokio::test(start_paused = true)]
-async fn a_conversation_is_told_the_model_of_its_agent_and_takes_no_strange_one() {
+async fn model_command_shows_agent_model_and_refuses_unknown_provider() {
     let config = CONFIG.replace(" id = \"ops\"\n", " id = \"ops\"\n    model = \"lab/small\"\n");
     let mut ground = crate::reception::ground(&config).await;
     ground.settings.providers = vec!["lab".to_owned()];

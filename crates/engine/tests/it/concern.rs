@@ -81,7 +81,7 @@ async fn at_work(world: &World, message: InboundMessage, key: &str) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_question_is_answered_in_the_chat_it_was_sent_to_whichever_agent_asks() {
+async fn approval_of_any_agent_is_answered_in_its_chat() {
     for answer in ["/approve", "/ops /approve"] {
         let world = asker().await;
         let id = asked(&world, inbound_dm("guest", "/ops run it")).await;
@@ -96,7 +96,7 @@ async fn a_question_is_answered_in_the_chat_it_was_sent_to_whichever_agent_asks(
 }
 
 #[tokio::test(start_paused = true)]
-async fn in_a_group_only_an_owner_answers_what_a_named_agent_asks() {
+async fn only_owner_answers_named_agents_approval_in_group() {
     let world = asker().await;
     let id = asked(&world, inbound_group("-8", "guest", "/ops run it")).await;
     for line in [format!("/approve {id}"), format!("/ops /approve {id}")] {
@@ -109,7 +109,7 @@ async fn in_a_group_only_an_owner_answers_what_a_named_agent_asks() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_question_is_not_answered_from_another_chat_or_thread() {
+async fn approval_is_refused_from_other_chat_or_thread() {
     let world = asker().await;
     let id = asked(&world, topic(inbound_group("-8", "guest", "/ops run it"), "5")).await;
     let (plain, named) = (format!("/approve {id}"), format!("/ops /approve {id}"));
@@ -133,7 +133,7 @@ async fn a_question_is_not_answered_from_another_chat_or_thread() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_turn_of_another_agent_is_seen_and_stopped_where_its_answer_goes() {
+async fn status_and_stop_see_other_agents_turn_in_its_chat() {
     let key = "agent:ops:telegram:group:-8:topic:5";
     let world = busy(CONFIG).await;
     at_work(&world, topic(inbound_group("-8", "guest", "/ops work"), "5"), key).await;
@@ -157,7 +157,7 @@ async fn a_turn_of_another_agent_is_seen_and_stopped_where_its_answer_goes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn where_two_agents_are_at_work_each_is_named() {
+async fn stop_command_names_each_stopped_agent() {
     let world = busy(CONFIG).await;
     at_work(&world, inbound_dm("guest", "work"), "agent:main:telegram:dm:guest").await;
     at_work(&world, inbound_dm("guest", "/ops work too"), "agent:ops:telegram:dm:guest").await;
@@ -173,7 +173,7 @@ async fn where_two_agents_are_at_work_each_is_named() {
 
 /// Two people who share every session still have separate chats.
 #[tokio::test(start_paused = true)]
-async fn what_is_shared_is_stopped_and_begun_anew_only_from_where_it_is_used() {
+async fn shared_session_is_stopped_and_renewed_only_from_its_chat() {
     let shared = CONFIG.replace("\"per-channel-peer\"", "\"main\"\nallow_shared_dm = true");
     let world = busy(&shared).await;
     told(&world, inbound_dm("boss", "hello")).await;
@@ -190,7 +190,7 @@ async fn what_is_shared_is_stopped_and_begun_anew_only_from_where_it_is_used() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_chat_begins_anew_with_every_agent_it_talked_to() {
+async fn new_command_renews_sessions_of_all_agents_in_chat() {
     let world = busy(CONFIG).await;
     for text in ["hello", "/ops hello you"] {
         told(&world, inbound_dm("guest", text)).await;

@@ -36,7 +36,7 @@ async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
     panic!("it never came to this: {what}");
 }
 
-async fn asked_more(asked: &AtomicUsize, before: usize) {
+async fn wait_for_more_model_calls(asked: &AtomicUsize, before: usize) {
     until("the model is asked", async || asked.load(Ordering::SeqCst) > before).await;
 }
 
@@ -45,39 +45,39 @@ async fn killed(world: World) -> World {
 }
 
 #[tokio::test(start_paused = true)]
-async fn graceful_restarts_during_one_slow_call_never_count() {
+async fn graceful_restarts_do_not_count_as_attempts() {
     let (gate, asked) = (Arc::new(Semaphore::new(0)), Arc::new(AtomicUsize::new(0)));
     let mut world = World::with_provider(slow(&gate, &asked)).await;
     let accepted = world.send_text("me", "hi").await.unwrap();
     for restart in 0..6 {
-        asked_more(&asked, restart).await;
+        wait_for_more_model_calls(&asked, restart).await;
         world.engine.start_draining();
         tokio::time::sleep(Duration::from_secs(30)).await;
         world = killed(world).await;
     }
-    asked_more(&asked, 6).await;
+    wait_for_more_model_calls(&asked, 6).await;
     gate.add_permits(1);
     let answer = world.wait_answer(&accepted).await;
     assert_eq!((answer.state, answer.text.as_str()), (JobState::Done, "reply to hi"));
 }
 
 #[tokio::test(start_paused = true)]
-async fn claims_that_are_handed_back_go_on_and_do_not_count() {
+async fn returned_claims_resume_without_counting_attempts() {
     let (gate, asked) = (Arc::new(Semaphore::new(0)), Arc::new(AtomicUsize::new(0)));
     let mut world = World::with_provider(slow(&gate, &asked)).await;
     let accepted = world.send_text("me", "hi").await.unwrap();
     for restart in 0..6 {
-        asked_more(&asked, restart).await;
+        wait_for_more_model_calls(&asked, restart).await;
         world.engine.hand_back_all_turns().await;
         world = killed(world).await;
     }
-    asked_more(&asked, 6).await;
+    wait_for_more_model_calls(&asked, 6).await;
     gate.add_permits(1);
     assert_eq!(world.wait_answer(&accepted).await.state, JobState::Done);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_turn_that_stores_a_step_in_every_life_is_finished() {
+async fn turn_that_progresses_between_crashes_finishes() {
     let gate = Arc::new(Semaphore::new(0));
     // One round more than lives: the last one ends it.
     let mut world = World::with_provider(worker(9, &gate)).await;
@@ -95,12 +95,12 @@ async fn a_turn_that_stores_a_step_in_every_life_is_finished() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_turn_that_kills_its_process_each_time_is_given_up_and_the_person_is_told() {
+async fn turn_without_progress_fails_after_three_crashes() {
     let (gate, asked) = (Arc::new(Semaphore::new(0)), Arc::new(AtomicUsize::new(0)));
     let mut world = World::with_provider(slow(&gate, &asked)).await;
     let accepted = world.send_text("me", "hi").await.unwrap();
     for death in 0..3 {
-        asked_more(&asked, death).await;
+        wait_for_more_model_calls(&asked, death).await;
         world = killed(world).await;
     }
     let answer = world.wait_answer(&accepted).await;
@@ -123,7 +123,7 @@ async fn dozen(world: &World) -> Vec<AcceptedMessage> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_machine_that_dies_six_times_under_a_dozen_turns_costs_nobody_an_answer() {
+async fn six_crashes_lose_no_answer_of_twelve_turns() {
     let (gate, asked) = (Arc::new(Semaphore::new(0)), Arc::new(AtomicUsize::new(0)));
     let mut ground: DurableWorld = World::with_provider(slow(&gate, &asked)).await.kill().await;
     ground.settings.slots.values_mut().for_each(|slots| *slots = 16);
@@ -131,7 +131,7 @@ async fn a_machine_that_dies_six_times_under_a_dozen_turns_costs_nobody_an_answe
     let accepted = dozen(&world).await;
     for _ in 0..6 {
         let before = asked.load(Ordering::SeqCst);
-        asked_more(&asked, before.saturating_sub(1)).await;
+        wait_for_more_model_calls(&asked, before.saturating_sub(1)).await;
         tokio::time::sleep(Duration::from_secs(1)).await;
         world = killed(world).await;
     }
@@ -143,7 +143,7 @@ async fn a_machine_that_dies_six_times_under_a_dozen_turns_costs_nobody_an_answe
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_poisonous_turn_among_others_is_found_and_the_others_are_answered() {
+async fn poison_turn_fails_and_other_turns_complete() {
     let poisoned = Arc::new(AtomicUsize::new(0));
     let poison = Arc::clone(&poisoned);
     let model = ScriptedProvider::new(move |prompt| match last_user_text(prompt).contains("hi 5") {

@@ -99,7 +99,7 @@ async fn answered(line: ScriptStep, target: fn(&Prompt) -> ModelScript) -> Value
 }
 
 #[tokio::test(start_paused = true)]
-async fn d_01_ac_04_a_sync_delegation_returns_the_whole_answer_and_its_duration() {
+async fn d_01_ac_04_sync_delegation_returns_full_answer_and_duration() {
     let long = "an answer that is not cut ".repeat(100);
     assert!(long.len() > 2_000);
     let answer = answered(give("expert", "do part", &[]), |_| {
@@ -115,7 +115,7 @@ async fn d_01_ac_04_a_sync_delegation_returns_the_whole_answer_and_its_duration(
 }
 
 #[tokio::test(start_paused = true)]
-async fn d_02_14_the_target_sees_who_asks_and_the_whole_task() {
+async fn d_02_14_target_sees_caller_and_full_task() {
     let seen = Arc::new(Mutex::new(String::new()));
     let shown = Arc::clone(&seen);
     let author = move |prompt: &Prompt| match (is_target(prompt), results(prompt)) {
@@ -137,7 +137,7 @@ async fn d_02_14_the_target_sees_who_asks_and_the_whole_task() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn d_03_the_caller_answers_the_person_with_what_the_target_said() {
+async fn d_03_caller_answers_user_with_target_response() {
     let author = |prompt: &Prompt| match (is_target(prompt), results(prompt)) {
         (true, _) => vec![ScriptStep::Say("42".into())],
         (false, 0) => vec![give("expert", "do part", &[])],
@@ -152,7 +152,7 @@ async fn d_03_the_caller_answers_the_person_with_what_the_target_said() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn d_05_06_a_timeout_returns_what_was_said_stops_the_target_and_the_caller_still_answers() {
+async fn d_05_06_timeout_returns_partial_response_and_stops_target() {
     let author = |prompt: &Prompt| match (is_target(prompt), results(prompt)) {
         (true, _) => vec![ScriptStep::Say("half of it".into()), ScriptStep::Hang],
         (false, 0) => vec![give("expert", "do part", &[("timeout_ms", json!(1_000))])],
@@ -175,13 +175,13 @@ async fn d_05_06_a_timeout_returns_what_was_said_stops_the_target_and_the_caller
 }
 
 #[tokio::test(start_paused = true)]
-async fn d_08_an_agent_that_is_not_there_is_said_so() {
+async fn d_08_delegation_to_unknown_agent_is_rejected() {
     let answer = answered(give("nobody", "do part", &[]), |_| vec![]).await;
     assert_eq!((&answer["status"], &answer["code"]), (&json!("rejected"), &json!("agent_not_found")));
 }
 
 #[tokio::test(start_paused = true)]
-async fn d_09_13_only_listed_agents_are_asked_an_empty_list_is_nobody_and_no_block_is_no_tool() {
+async fn d_09_13_only_agents_in_allow_list_can_be_delegates() {
     let author = |prompt: &Prompt| match results(prompt) {
         0 => ["expert", "third", "main"].map(|to| give(to, "do part", &[])).into(),
         _ => vec![ScriptStep::Say(said(prompt))],
@@ -212,7 +212,7 @@ async fn d_09_13_only_listed_agents_are_asked_an_empty_list_is_nobody_and_no_blo
 }
 
 #[test]
-fn d_11_depth_is_allowed_up_to_the_most_and_not_below() {
+fn d_11_spawn_depth_is_limited_to_maximum() {
     // The depth of the caller, the most that is allowed, and whether it may give work on.
     for (depth, most, is_allowed) in [(0, 1, true), (1, 1, false), (2, 3, true), (3, 3, false)] {
         let limits = SpawnLimits { depth: most, children: 9 };
@@ -222,7 +222,7 @@ fn d_11_depth_is_allowed_up_to_the_most_and_not_below() {
 
 /// `main` asks `expert`, who tries to ask `third`, whatever its words say about its depth.
 #[tokio::test(start_paused = true)]
-async fn d_11_ac_06_a_delegate_can_not_delegate_and_its_words_do_not_change_its_depth() {
+async fn d_11_ac_06_task_text_cannot_change_delegation_depth() {
     for (max_depth, start) in [(1, 1), (2, 2)] {
         let author = |prompt: &Prompt| {
             let asked = task(prompt);
@@ -255,7 +255,7 @@ async fn d_11_ac_06_a_delegate_can_not_delegate_and_its_words_do_not_change_its_
 }
 
 #[tokio::test(start_paused = true)]
-async fn d_12_ac_06_a_third_at_once_is_rejected_and_places_come_back() {
+async fn d_12_ac_06_third_concurrent_delegation_is_rejected_until_slots_free() {
     let author = |prompt: &Prompt| match (is_target(prompt), last_user_text(prompt)) {
         (true, _) => vec![ScriptStep::Pause(Duration::from_secs(5)), ScriptStep::Say("done".into())],
         (false, "ask") if results(prompt) == 0 => {
@@ -275,7 +275,7 @@ async fn d_12_ac_06_a_third_at_once_is_rejected_and_places_come_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn d_15_every_delegation_has_a_session_of_its_own() {
+async fn d_15_each_delegation_gets_its_own_session() {
     let author = |prompt: &Prompt| match (is_target(prompt), results(prompt)) {
         (true, _) => vec![ScriptStep::Say("done".into())],
         (false, 0) => (0..2).map(|_| give("expert", "do part", &[])).collect(),
@@ -292,7 +292,7 @@ async fn d_15_every_delegation_has_a_session_of_its_own() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn d_16_the_target_has_its_own_model_and_tools_else_the_default_model() {
+async fn d_16_target_uses_own_tools_and_own_or_default_model() {
     for (own, used) in [(Some("scripted/expert"), "scripted/expert"), (None, "scripted/model")] {
         let tools = Arc::new(Mutex::new(Vec::new()));
         let seen = Arc::clone(&tools);
@@ -320,7 +320,7 @@ async fn d_16_the_target_has_its_own_model_and_tools_else_the_default_model() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn d_17_19_ac_07_every_pair_is_counted_by_status_with_times_and_what_is_at_work() {
+async fn d_17_19_ac_07_pair_stats_report_counts_latency_and_active() {
     let author = |prompt: &Prompt| match (is_target(prompt), last_user_text(prompt)) {
         (true, asked) if asked.contains("slow") => vec![ScriptStep::Hang],
         (true, asked) if asked.contains("broken") => {
@@ -365,14 +365,14 @@ async fn d_17_19_ac_07_every_pair_is_counted_by_status_with_times_and_what_is_at
 }
 
 #[tokio::test(start_paused = true)]
-async fn ac_05_a_target_that_fails_is_an_error_with_its_cause() {
+async fn ac_05_failed_target_returns_error_with_cause() {
     let answer = answered(give("expert", "do part", &[]), |_| vec![ScriptStep::Fail(broken())]).await;
     assert_eq!((&answer["status"], &answer["code"]), (&json!("error"), &json!("provider_failed")));
     assert_eq!(answer["cause"], "provider_failed");
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_could_not_be_meant_is_refused_with_the_reason() {
+async fn invalid_delegation_arguments_are_refused_with_reason() {
     let author = |prompt: &Prompt| match (is_target(prompt), results(prompt)) {
         (true, _) => vec![ScriptStep::Say("done".into())],
         (false, 0) => vec![
@@ -403,7 +403,7 @@ async fn what_could_not_be_meant_is_refused_with_the_reason() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn m4_children_work_side_by_side_say_nothing_to_people_and_are_told_by_a_line_with_its_payload() {
+async fn m4_children_run_in_parallel_and_announce_with_payload() {
     // Nobody is answered before all four are at the model: one after the other they would never be.
     let gate = Arc::new(tokio::sync::Semaphore::new(0));
     let closed = Arc::clone(&gate);
@@ -456,7 +456,7 @@ async fn m4_children_work_side_by_side_say_nothing_to_people_and_are_told_by_a_l
 }
 
 #[tokio::test(start_paused = true)]
-async fn m5_an_end_that_is_told_again_is_told_once_also_across_a_restart() {
+async fn m5_run_is_announced_once_despite_repeated_stops_and_restart() {
     let author = |prompt: &Prompt| match (is_target(prompt), results(prompt)) {
         (true, _) => vec![ScriptStep::Say("done".into())],
         (false, 0) => vec![ScriptStep::Call("sessions_spawn".into(), json!({ "task": "do part" }))],
@@ -480,7 +480,7 @@ async fn m5_an_end_that_is_told_again_is_told_once_also_across_a_restart() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn m5_a_session_never_writes_to_itself() {
+async fn m5_session_cannot_send_to_itself() {
     let author = |prompt: &Prompt| match results(prompt) {
         0 => {
             let arguments = json!({ "session_key": World::session_key("me"), "message": "again" });

@@ -12,7 +12,7 @@ async fn parcels(world: &World) -> Vec<OutboxMessage> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_platform_that_is_busy_is_tried_again() {
+async fn busy_platform_is_retried_after_its_delay() {
     let world = World::new().await;
     world
         .ground
@@ -27,7 +27,7 @@ async fn a_platform_that_is_busy_is_tried_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_refused_message_is_failed_and_can_be_sent_again_by_a_person() {
+async fn rejected_outbox_message_fails_and_can_be_resent() {
     let world = World::new().await;
     world.ground.fake_channel.plan_answer(SendOutcome::Rejected { reason: "blocked".into() });
     world.send_and_wait("hello").await;
@@ -41,7 +41,7 @@ async fn a_refused_message_is_failed_and_can_be_sent_again_by_a_person() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_crash_while_sending_is_unknown_and_never_sent_blindly_again() {
+async fn crash_while_sending_marks_message_unknown_without_resend() {
     for point in [KillPoint::OutboxSending, KillPoint::OutboxAccepted] {
         let ground = World::new().await.kill().await;
         let faults = KillPointFaults::at_point(point, 1);
@@ -57,7 +57,7 @@ async fn a_crash_while_sending_is_unknown_and_never_sent_blindly_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_platform_that_knows_keys_is_asked_again_and_shows_it_once() {
+async fn platform_with_idempotency_keys_shows_resent_message_once() {
     let mut ground = World::new().await.kill().await;
     ground.fake_channel = FakeChannel::new(true);
     let faults = KillPointFaults::at_point(KillPoint::OutboxAccepted, 1);
@@ -71,7 +71,7 @@ async fn a_platform_that_knows_keys_is_asked_again_and_shows_it_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_platform_that_has_forgotten_the_key_is_not_asked_again() {
+async fn expired_idempotency_window_prevents_resend() {
     for (minutes, expected) in [(1, OutboxState::Sent), (3, OutboxState::Unknown)] {
         let mut ground = World::new().await.kill().await;
         ground.fake_channel = FakeChannel::new(true);
@@ -90,7 +90,7 @@ async fn a_platform_that_has_forgotten_the_key_is_not_asked_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_too_old_is_not_sent_after_a_restart() {
+async fn too_old_outbox_message_is_not_sent_after_restart() {
     let ground = World::new().await.kill().await;
     let faults = KillPointFaults::at_point(KillPoint::FinishCommitted, 1);
     let world = ground.start_engine(Arc::clone(&faults));
@@ -105,7 +105,7 @@ async fn what_is_too_old_is_not_sent_after_a_restart() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn long_replies_are_cut_for_the_platform_and_arrive_in_order() {
+async fn long_reply_is_split_and_sent_in_order() {
     let world = World::new().await;
     let long = "0123456789 ".repeat(1_000);
     world.send_and_wait(&long).await;

@@ -28,7 +28,7 @@ fn visible(world: &World) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_grows_where_it_will_stand() {
+async fn draft_is_edited_into_final_answer() {
     let world = ground(slowly).await.start_engine(KillPointFaults::no_kill());
     let accepted = world.send_text("me", "hi").await.unwrap();
     tokio::time::sleep(Duration::from_millis(4_500)).await;
@@ -40,7 +40,7 @@ async fn an_answer_grows_where_it_will_stand() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_platform_that_refuses_edits_gets_the_answer_all_the_same() {
+async fn answer_is_delivered_if_platform_refuses_edits() {
     for refusal in [
         SendOutcome::Rejected { reason: "gone".into() },
         SendOutcome::Retry { reason: "slow down".into(), after_ms: Some(2_000) },
@@ -61,7 +61,7 @@ async fn a_platform_that_refuses_edits_gets_the_answer_all_the_same() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_engine_that_dies_while_drafting_goes_on_over_its_draft() {
+async fn restarted_engine_reuses_existing_draft() {
     let dying = KillPointFaults::at_point(KillPoint::FinishBefore, 1);
     let world = ground(slowly).await.start_engine(Arc::clone(&dying));
     world.send_text("me", "hi").await.unwrap();
@@ -73,7 +73,7 @@ async fn an_engine_that_dies_while_drafting_goes_on_over_its_draft() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_draft_nobody_knows_of_is_left_alone_and_the_answer_comes_once() {
+async fn answer_is_sent_once_despite_orphaned_draft() {
     for point in [KillPoint::OutboxSending, KillPoint::OutboxAccepted] {
         let dying = KillPointFaults::at_point(point, 1);
         let world = ground(slowly).await.start_engine(Arc::clone(&dying));
@@ -91,7 +91,7 @@ async fn a_draft_nobody_knows_of_is_left_alone_and_the_answer_comes_once() {
 
 /// A platform that deduplicates by key shows one message, whether the next process drafts or answers immediately.
 #[tokio::test(start_paused = true)]
-async fn a_draft_of_doubtful_fate_is_found_again_by_its_key() {
+async fn draft_with_unknown_outcome_is_recovered_by_key() {
     fn at_once(_: &Prompt) -> ModelScript {
         vec![ScriptStep::Say(WHOLE.into())]
     }
@@ -115,7 +115,7 @@ async fn a_draft_of_doubtful_fate_is_found_again_by_its_key() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_may_be_silence_is_not_shown() {
+async fn possible_no_reply_prefix_is_not_drafted() {
     fn quiet(_: &Prompt) -> ModelScript {
         vec![
             ScriptStep::Say("NO_".into()),

@@ -20,7 +20,7 @@ async fn moment() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_waits_at_a_new_start_is_answered_in_the_new_conversation() {
+async fn queued_message_is_answered_in_new_conversation() {
     let gate = Arc::new(Semaphore::new(0));
     let model = worker(1, &gate);
     let world = World::with_provider(Arc::clone(&model) as _).await;
@@ -37,7 +37,7 @@ async fn what_waits_at_a_new_start_is_answered_in_the_new_conversation() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stop_from_another_node_is_seen_at_the_next_step() {
+async fn stop_from_other_node_takes_effect_at_next_step() {
     let gate = Arc::new(Semaphore::new(0));
     let world = World::with_provider(worker(3, &gate)).await;
     let accepted = world.send_text("me", "work").await.unwrap();
@@ -53,7 +53,7 @@ async fn a_stop_from_another_node_is_seen_at_the_next_step() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_turn_taken_over_after_its_stop_asks_no_model() {
+async fn stopped_turn_calls_no_model_after_takeover() {
     let gate = Arc::new(Semaphore::new(0));
     let model = worker(1, &gate);
     let world = World::with_provider(Arc::clone(&model) as _).await;
@@ -72,7 +72,7 @@ fn with_own_tool(text: &str) -> IngressMessage {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_crash_before_calls_are_handed_to_their_caller_loses_none() {
+async fn crash_before_client_tool_calls_return_loses_none() {
     let calls =
         || vec![ScriptStep::Call("theirs".into(), json!({})), ScriptStep::Call("look".into(), json!({}))];
     let model = ScriptedProvider::new(move |_| calls());
@@ -93,7 +93,7 @@ async fn a_crash_before_calls_are_handed_to_their_caller_loses_none() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_waits_in_a_deleted_session_is_told() {
+async fn waiter_in_deleted_session_gets_error() {
     let world = World::new().await;
     let ground = world.kill().await;
     let mut settings = ground.settings.clone();
@@ -118,7 +118,7 @@ async fn whoever_waits_in_a_deleted_session_is_told() {
 }
 
 /// A turn that works, and one that waits behind it for a slot nobody gives it.
-async fn steered_and_queued(gate: &Arc<Semaphore>) -> World {
+async fn start_running_and_queued_turns(gate: &Arc<Semaphore>) -> World {
     let ground = World::with_provider(worker(2, gate)).await.kill().await;
     let mut settings = ground.settings.clone();
     settings.slots.values_mut().for_each(|slots| *slots = 1);
@@ -134,9 +134,9 @@ async fn steered_and_queued(gate: &Arc<Semaphore>) -> World {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stopped_message_that_waited_is_not_left_between_a_call_and_its_result() {
+async fn stopped_queued_message_stays_after_tool_result() {
     let gate = Arc::new(Semaphore::new(0));
-    let world = steered_and_queued(&gate).await;
+    let world = start_running_and_queued_turns(&gate).await;
     world.engine.stop_session(&World::session_key("me")).await.unwrap();
     let shown = glance(&world.transcript("me").await);
     assert_eq!(shown[..3], ["user work", "call look", "result look of c1 done"], "{shown:?}");
@@ -146,9 +146,9 @@ async fn a_stopped_message_that_waited_is_not_left_between_a_call_and_its_result
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_task_given_up_by_a_new_start_asks_no_model_in_the_new_conversation() {
+async fn new_conversation_drops_interrupted_task() {
     let gate = Arc::new(Semaphore::new(0));
-    let world = steered_and_queued(&gate).await;
+    let world = start_running_and_queued_turns(&gate).await;
     world.engine.renew_session(&World::session_key("me")).await.unwrap();
     gate.add_permits(5);
     world.wait_settled().await;
@@ -156,7 +156,7 @@ async fn a_task_given_up_by_a_new_start_asks_no_model_in_the_new_conversation() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_conversation_that_can_not_be_read_ends_its_turn_and_holds_up_no_other() {
+async fn unreadable_session_fails_its_turn_and_blocks_no_other() {
     let world = World::with_provider(ScriptedProvider::echo()).await;
     let first = world.send_text("me", "one").await.unwrap();
     world.wait_answer(&first).await;

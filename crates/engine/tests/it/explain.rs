@@ -57,7 +57,7 @@ async fn everything(world: &World) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn it_tells_the_layer_the_agents_and_the_sessions() {
+async fn explain_route_reports_layer_agents_and_sessions() {
     let world = ground(CONFIG).await.start_engine(KillPointFaults::no_kill());
     let text_of = async |message: &InboundMessage| {
         let explanation = world.engine.explain_route(message).await.unwrap();
@@ -106,7 +106,7 @@ async fn it_tells_the_layer_the_agents_and_the_sessions() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn it_says_what_then_happens_and_changes_nothing() {
+async fn explain_route_changes_nothing() {
     let world = ground(CONFIG).await.start_engine(KillPointFaults::no_kill());
     read_after(&world, inbound_dm("guest", "/agent ops")).await;
     read_after(&world, inbound_dm("guest", "hello")).await;

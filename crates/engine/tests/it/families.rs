@@ -85,7 +85,7 @@ pub fn announces(lines: &[SessionMessage]) -> Vec<&SessionMessage> {
     lines.iter().filter(|line| line.text.ends_with("] finish")).collect()
 }
 
-async fn no_block_is_stored(db: &Db) {
+async fn assert_no_context_block_stored(db: &Db) {
     let filter = SessionFilter { agent: None, status: None, owner: None, after: None, limit: 1_000 };
     let all = db.read(move |tx| sessions::list(tx, &filter)).await.unwrap();
     for listed in all {
@@ -96,7 +96,7 @@ async fn no_block_is_stored(db: &Db) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn children_work_side_by_side_and_each_is_announced_once() {
+async fn children_run_in_parallel_and_each_is_announced_once() {
     // No child is answered before all three have asked: one after the other they would wait here for ever.
     let gate = Arc::new(tokio::sync::Semaphore::new(0));
     let closed = Arc::clone(&gate);
@@ -131,7 +131,7 @@ async fn children_work_side_by_side_and_each_is_announced_once() {
     assert!(!visible.is_empty() && visible.iter().all(|text| text.starts_with("heard ")), "{visible:?}");
     let shown: usize = model.prompts().iter().map(|prompt| said(prompt).matches("[Context:").count()).sum();
     assert_eq!(shown, 3, "each block is in one prompt, once");
-    no_block_is_stored(world.engine.db()).await;
+    assert_no_context_block_stored(world.engine.db()).await;
     let runs = world.engine.list_runs(&World::session_key("me"), 10).await.unwrap();
     assert!(runs.iter().all(|run| run.status == RunStatus::Ok) && runs.len() == 3);
     let events =
@@ -144,7 +144,7 @@ async fn children_work_side_by_side_and_each_is_announced_once() {
 
 /// A child may be done before its owner says that it waits: the announce is due then, and resting is no mistake.
 #[tokio::test(start_paused = true)]
-async fn an_owner_that_rests_after_its_child_has_ended_is_told_at_once() {
+async fn yield_after_child_ended_delivers_announce_immediately() {
     let model = ScriptedProvider::new(|prompt| match () {
         () if is_child(prompt) => vec![ScriptStep::Say("part 1 is done".to_owned())],
         () if said(prompt).contains("[Context: subagent_announce]") => {
@@ -180,7 +180,7 @@ async fn an_owner_that_rests_after_its_child_has_ended_is_told_at_once() {
 
 /// The turn that is told of children may fail: the next one is told of them, too.
 #[tokio::test(start_paused = true)]
-async fn what_a_turn_that_failed_was_told_the_next_one_is_told_again() {
+async fn announces_of_failed_turn_are_shown_to_next_turn() {
     let is_down = Arc::new(AtomicUsize::new(1));
     let down = Arc::clone(&is_down);
     let model = ScriptedProvider::new(move |prompt| {
@@ -206,12 +206,12 @@ async fn what_a_turn_that_failed_was_told_the_next_one_is_told_again() {
     world.send_and_wait("thanks").await;
     let shown = said(&model.prompts()[before]);
     assert_eq!(shown.matches("[Context: subagent_announce]").count(), 3, "each stays, once: {shown}");
-    no_block_is_stored(world.engine.db()).await;
+    assert_no_context_block_stored(world.engine.db()).await;
 }
 
 /// What a child wrote is named to its owner: each file once, and none that was not written.
 #[tokio::test(start_paused = true)]
-async fn the_files_a_child_wrote_are_named_in_its_announce() {
+async fn announce_lists_files_written_by_child() {
     let patch = "*** Begin Patch\n*** Add File: c.txt\n+c\n*** Delete File: d.txt\n*** End Patch";
     let model = ScriptedProvider::new(move |prompt| match (is_child(prompt), results(prompt)) {
         (true, 0) => vec![
@@ -253,7 +253,7 @@ fn git(folder: &std::path::Path, arguments: &[&str]) {
 
 /// The runtime sees it in the workspace: what a child says about commits is no proof.
 #[tokio::test(start_paused = true)]
-async fn a_commit_a_child_made_is_named_in_its_announce() {
+async fn announce_lists_commits_made_by_child() {
     let folder = tempfile::tempdir().unwrap();
     let model = ScriptedProvider::new(|prompt| {
         match (is_child(prompt), task(prompt).contains("commit"), results(prompt)) {
@@ -297,7 +297,7 @@ fn keyed() -> IngressMessage {
 }
 
 #[tokio::test(start_paused = true)]
-async fn wherever_the_engine_dies_no_announce_is_lost_or_doubled() {
+async fn no_announce_is_lost_or_duplicated_at_any_kill_point() {
     let points = [
         KillPoint::IngressCommitted,
         KillPoint::TurnClaimed,
@@ -355,7 +355,7 @@ fn waiting_parent(prompt: &Prompt) -> ModelScript {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_turn_that_waits_is_given_the_results_and_starts_no_other() {
+async fn waiting_turn_receives_results_without_new_turn() {
     let mut ground =
         DurableWorld::from_db(Db::in_memory().unwrap(), ScriptedProvider::new(waiting_parent)).await;
     // One slot in every lane: whoever waits holds none.
@@ -372,7 +372,7 @@ async fn a_turn_that_waits_is_given_the_results_and_starts_no_other() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn stopping_a_parent_stops_what_it_began_and_what_that_began() {
+async fn stopping_parent_stops_all_descendants() {
     fn endless(prompt: &Prompt) -> ModelScript {
         if task(prompt).contains("do part leaf") {
             return vec![ScriptStep::Hang];
@@ -408,7 +408,7 @@ async fn stopping_a_parent_stops_what_it_began_and_what_that_began() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_person_who_goes_on_is_behind_no_hops() {
+async fn user_message_resets_hop_count() {
     fn one_more(prompt: &Prompt) -> ModelScript {
         if is_child(prompt) {
             return vec![ScriptStep::Say("done".into())];
@@ -431,7 +431,7 @@ async fn a_person_who_goes_on_is_behind_no_hops() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn limits_are_named_and_a_run_that_takes_too_long_is_ended() {
+async fn spawn_limits_are_reported_and_slow_run_times_out() {
     let refusals = Arc::new(std::sync::Mutex::new(Vec::new()));
     let heard = Arc::clone(&refusals);
     let asked = AtomicUsize::new(0);
@@ -487,7 +487,7 @@ pub async fn delegating_ground(author: fn(&Prompt) -> ModelScript) -> DurableWor
 }
 
 #[tokio::test(start_paused = true)]
-async fn work_is_given_to_another_agent_and_its_answer_comes_back() {
+async fn delegate_to_agent_returns_answer_or_error_code() {
     fn author(prompt: &Prompt) -> ModelScript {
         if task(prompt).contains("do part of the expert") {
             return vec![
@@ -532,7 +532,7 @@ async fn work_is_given_to_another_agent_and_its_answer_comes_back() {
 
 /// Longer than a turn may be silent.
 #[tokio::test(start_paused = true)]
-async fn whoever_waits_for_an_agent_at_work_is_not_silent() {
+async fn caller_waiting_for_active_delegate_does_not_stall() {
     fn author(prompt: &Prompt) -> ModelScript {
         match (task(prompt).contains("do part"), results(prompt)) {
             (true, n @ 0..2) => {
@@ -557,7 +557,7 @@ async fn whoever_waits_for_an_agent_at_work_is_not_silent() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn agents_that_talk_among_themselves_stop_until_a_person_goes_on() {
+async fn automatic_turn_budget_holds_announces_until_user_message() {
     fn tireless(prompt: &Prompt) -> ModelScript {
         if is_child(prompt) {
             return vec![ScriptStep::Say("done".into())];

@@ -33,7 +33,7 @@ async fn is_kept(world: &World, image: &Image) -> bool {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_image_is_shown_with_its_message_and_again_in_later_turns() {
+async fn image_is_shown_in_its_turn_and_later_turns() {
     let model = ScriptedProvider::echo();
     let world = World::with_provider(Arc::clone(&model) as _).await;
     let accepted = world.engine.accept_message(showing("what is it?", &[image(1)])).await.unwrap();
@@ -44,7 +44,7 @@ async fn an_image_is_shown_with_its_message_and_again_in_later_turns() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_image_of_a_message_that_was_accepted_is_shown_after_a_crash() {
+async fn image_of_accepted_message_survives_crash() {
     for point in [KillPoint::IngressCommitted, KillPoint::PromptBuilt] {
         let model = ScriptedProvider::echo();
         let ground = World::with_provider(Arc::clone(&model) as _).await.kill().await;
@@ -61,7 +61,7 @@ async fn an_image_of_a_message_that_was_accepted_is_shown_after_a_crash() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn of_many_images_the_newest_are_shown() {
+async fn only_newest_images_are_shown() {
     let model = ScriptedProvider::echo();
     let world = World::with_provider(Arc::clone(&model) as _).await;
     let all: Vec<_> = (0..MAX_SHOWN_IMAGES + 2).map(image).collect();
@@ -73,7 +73,7 @@ async fn of_many_images_the_newest_are_shown() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_tool_shows_is_stored_with_its_result_and_seen_after_it() {
+async fn tool_image_is_stored_with_result_and_shown_after_it() {
     let model = ScriptedProvider::new(|prompt| match shown(prompt).len() {
         0 => vec![ScriptStep::Call("see".into(), json!({}))],
         _ => vec![ScriptStep::Say("a cat".into())],
@@ -100,7 +100,7 @@ async fn what_a_tool_shows_is_stored_with_its_result_and_seen_after_it() {
 
 /// What a prompt shows comes from the database: nothing else of a turn holds what was sent or drawn.
 #[tokio::test(start_paused = true)]
-async fn a_turn_holds_no_bytes_but_those_it_shows() {
+async fn turn_does_not_retain_image_bytes() {
     let model = ScriptedProvider::new(|prompt| match shown(prompt).len() {
         1 => vec![ScriptStep::Call("draw".into(), json!({ "n": 1 }))],
         2 => vec![ScriptStep::Call("draw".into(), json!({ "n": 2 }))],
@@ -122,7 +122,7 @@ async fn a_turn_holds_no_bytes_but_those_it_shows() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn of_large_images_those_are_shown_for_which_there_is_room() {
+async fn newest_large_images_are_shown_up_to_size_limit() {
     let model = ScriptedProvider::echo();
     let world = World::with_provider(Arc::clone(&model) as _).await;
     let large = |n: u8| Image::from_bytes([PIXEL, &vec![n; MAX_IMAGE_BYTES - PIXEL.len()]].concat()).unwrap();
@@ -136,7 +136,7 @@ async fn of_large_images_those_are_shown_for_which_there_is_room() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_image_goes_with_the_last_session_that_shows_it() {
+async fn image_is_deleted_with_last_session_using_it() {
     let folder = tempfile::tempdir().unwrap();
     let mut ground = World::new().await.kill().await;
     ground.settings.retention.folder = folder.path().join("archive");

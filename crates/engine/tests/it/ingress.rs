@@ -17,7 +17,7 @@ async fn a_message_is_answered() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_message_delivered_twice_is_taken_once() {
+async fn message_delivered_twice_is_accepted_once() {
     let world = World::new().await;
     let mut inbound = World::inbound("me", "hello");
     inbound.platform_id = Some("p1".into());
@@ -35,7 +35,7 @@ async fn a_message_delivered_twice_is_taken_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_can_not_be_taken_is_refused_with_a_reason() {
+async fn invalid_message_is_refused_with_error() {
     let world = World::new().await;
     assert!(matches!(world.send_text("me", "  ").await, Err(Error::EmptyMessage)));
     assert!(matches!(world.send_text("me", &"x".repeat(1_000_001)).await, Err(Error::TooLong(..))));
@@ -47,7 +47,7 @@ async fn what_can_not_be_taken_is_refused_with_a_reason() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_fifty_first_waiting_message_is_refused_and_the_rest_are_answered() {
+async fn full_backlog_refuses_message_and_answers_the_rest() {
     let gate = std::sync::Arc::new(tokio::sync::Semaphore::new(0));
     let held = std::sync::Arc::clone(&gate);
     let model = ScriptedProvider::new(move |prompt| {
@@ -101,7 +101,7 @@ async fn loops_between_sessions_are_refused() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_message_of_another_session_never_steers() {
+async fn message_from_other_session_never_steers() {
     let gate = std::sync::Arc::new(tokio::sync::Semaphore::new(0));
     let world = World::with_provider(crate::worker(2, &gate)).await;
     let task = world.send_text("me", "work").await.unwrap();
@@ -125,7 +125,7 @@ async fn a_message_of_another_session_never_steers() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_internal_door_keeps_a_message_once_and_begins_sessions_only_for_the_clock_and_for_people() {
+async fn inject_message_deduplicates_and_restricts_session_creation() {
     let world = World::new().await;
     let from_other = |key: &str| {
         let relayed = RelayInfo {

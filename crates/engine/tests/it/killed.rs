@@ -16,12 +16,12 @@ use crate::both::{on_both_databases, until};
 use crate::families::{announces, results, said, task, transcript};
 
 on_both_databases!(
-    a_killed_sub_agent_takes_up_nothing_that_waits_in_it,
-    stopping_the_parent_gives_up_what_waits_in_its_sub_agents,
-    stopping_a_sub_agents_own_session_ends_its_run,
-    a_sub_agent_that_has_not_begun_ends_when_it_is_killed,
-    a_result_is_told_though_a_person_wrote_meanwhile,
-    what_the_owner_adds_is_told_beside_the_first_result,
+    killed_subagent_drops_its_backlog,
+    stopping_parent_drops_backlog_of_subagents,
+    stopping_subagent_session_ends_its_run,
+    killed_queued_subagent_is_cancelled_immediately,
+    result_is_announced_despite_message_from_person,
+    result_includes_reply_to_owners_follow_up_message,
 );
 
 struct Stage {
@@ -76,14 +76,14 @@ impl Stage {
     }
 
     /// Something a person wrote waits in the sub-agent.
-    async fn with_a_message_waiting(self) -> Self {
+    async fn with_queued_message(self) -> Self {
         let text = self.command("/subagents send 1 and then paint").await;
         assert_eq!(text, "The message is delivered at its next step.");
         self
     }
 
     /// The run has ended as cancelled, nothing of the child is left to do, and it did nothing more.
-    async fn nothing_is_left(&self) {
+    async fn assert_run_is_cancelled(&self) {
         until("the run ends", || async { self.run().await.status != RunStatus::Running }).await;
         assert_eq!(self.run().await.status, RunStatus::Cancelled);
         self.gate.add_permits(10);
@@ -95,10 +95,10 @@ impl Stage {
     }
 }
 
-async fn a_killed_sub_agent_takes_up_nothing_that_waits_in_it(db: Db) {
-    let stage = staged(db).await.with_a_message_waiting().await;
+async fn killed_subagent_drops_its_backlog(db: Db) {
+    let stage = staged(db).await.with_queued_message().await;
     assert_eq!(stage.command("/subagents kill worker").await, "Stopped: worker.");
-    stage.nothing_is_left().await;
+    stage.assert_run_is_cancelled().await;
     let messages = transcript(stage.world.engine.db(), &World::session_key("me")).await;
     assert_eq!(announces(&messages).len(), 1, "its owner is told once");
     // Whoever writes to it later is answered.
@@ -108,21 +108,21 @@ async fn a_killed_sub_agent_takes_up_nothing_that_waits_in_it(db: Db) {
     assert!(lines.iter().any(|line| line.text == "to you: still there?"), "{lines:#?}");
 }
 
-async fn stopping_the_parent_gives_up_what_waits_in_its_sub_agents(db: Db) {
-    let stage = staged(db).await.with_a_message_waiting().await;
+async fn stopping_parent_drops_backlog_of_subagents(db: Db) {
+    let stage = staged(db).await.with_queued_message().await;
     assert_eq!(stage.command("/stop").await, "Stopped. Stopped sub-agents: worker.");
-    stage.nothing_is_left().await;
+    stage.assert_run_is_cancelled().await;
     assert_eq!(stage.command("/stop").await, "Nothing is running.");
 }
 
-async fn stopping_a_sub_agents_own_session_ends_its_run(db: Db) {
-    let stage = staged(db).await.with_a_message_waiting().await;
+async fn stopping_subagent_session_ends_its_run(db: Db) {
+    let stage = staged(db).await.with_queued_message().await;
     let child = stage.run().await.child;
     stage.world.engine.stop_session(&child).await.unwrap();
-    stage.nothing_is_left().await;
+    stage.assert_run_is_cancelled().await;
 }
 
-async fn a_sub_agent_that_has_not_begun_ends_when_it_is_killed(db: Db) {
+async fn killed_queued_subagent_is_cancelled_immediately(db: Db) {
     let mut ground = DurableWorld::from_db(
         db,
         ScriptedProvider::new(|prompt| script(prompt, &Arc::new(Semaphore::new(0)))),
@@ -150,8 +150,8 @@ async fn a_sub_agent_that_has_not_begun_ends_when_it_is_killed(db: Db) {
     world.wait_settled().await;
 }
 
-async fn a_result_is_told_though_a_person_wrote_meanwhile(db: Db) {
-    let stage = staged(db).await.with_a_message_waiting().await;
+async fn result_is_announced_despite_message_from_person(db: Db) {
+    let stage = staged(db).await.with_queued_message().await;
     stage.gate.add_permits(10);
     until("the run ends", || async { stage.run().await.status == RunStatus::Ok }).await;
     stage.world.wait_settled().await;
@@ -172,7 +172,7 @@ async fn a_result_is_told_though_a_person_wrote_meanwhile(db: Db) {
     assert!(!said(prompts.last().unwrap()).contains("to you: and then paint"));
 }
 
-async fn what_the_owner_adds_is_told_beside_the_first_result(db: Db) {
+async fn result_includes_reply_to_owners_follow_up_message(db: Db) {
     let gate = Arc::new(Semaphore::new(0));
     let own = Arc::clone(&gate);
     let has_started = Arc::new(Semaphore::new(0));

@@ -36,7 +36,7 @@ async fn one_slot(agents: &[&str]) -> (World, Arc<Semaphore>, Arc<Mutex<Vec<Stri
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_direct_message_goes_before_background_work() {
+async fn direct_message_precedes_background_work() {
     let (world, gate, order) = one_slot(&[]).await;
     for (peer, priority) in [
         ("busy", JobPriority::Direct),

@@ -10,7 +10,7 @@ use serde_json::json;
 use crate::glance;
 
 #[tokio::test(start_paused = true)]
-async fn a_silent_model_is_stopped_and_the_session_goes_on() {
+async fn stalled_model_call_fails_turn_and_session_continues() {
     let model = ScriptedProvider::new(|prompt| match polyclaw_testkit::last_user_text(prompt) {
         "hang" => vec![ScriptStep::Say("let me see".into()), ScriptStep::Hang],
         text => vec![ScriptStep::Say(format!("ok {text}"))],
@@ -28,7 +28,7 @@ async fn a_silent_model_is_stopped_and_the_session_goes_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_hanging_tool_is_stopped_and_its_call_stays_paired() {
+async fn hanging_tool_is_stopped_with_paired_result() {
     let model = ScriptedProvider::new(|_| vec![ScriptStep::Call("hang".into(), json!({}))]);
     let world = World::with_provider(model).await;
     world
@@ -42,7 +42,7 @@ async fn a_hanging_tool_is_stopped_and_its_call_stays_paired() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_turn_that_never_ends_is_ended() {
+async fn endless_turn_ends_with_turn_timeout() {
     let model = ScriptedProvider::new(|prompt| {
         let n = prompt.messages.len();
         vec![ScriptStep::Pause(Duration::from_secs(100)), ScriptStep::Call("look".into(), json!({ "n": n }))]
@@ -53,7 +53,7 @@ async fn a_turn_that_never_ends_is_ended() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_loop_is_detected_and_said() {
+async fn repeated_tool_call_loop_is_detected() {
     let model = ScriptedProvider::new(|_| vec![ScriptStep::Call("nothing".into(), json!({}))]);
     let world = World::with_provider(model).await;
     let answer = world.send_and_wait("go").await;
@@ -62,7 +62,7 @@ async fn a_loop_is_detected_and_said() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn fifty_rounds_are_the_limit() {
+async fn turn_is_limited_to_fifty_tool_rounds() {
     let model = ScriptedProvider::new(|prompt| {
         vec![ScriptStep::Call("look".into(), json!({ "n": prompt.messages.len() }))]
     });
@@ -73,7 +73,7 @@ async fn fifty_rounds_are_the_limit() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_dead_provider_is_said_in_one_sentence() {
+async fn provider_failure_is_reported_to_user() {
     let model = ScriptedProvider::new(|_| {
         vec![ScriptStep::Fail(ProviderError {
             class: ErrorClass::Unreachable,
@@ -91,7 +91,7 @@ async fn a_dead_provider_is_said_in_one_sentence() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_empty_answer_is_an_error_and_silence_is_not() {
+async fn empty_reply_is_error_but_no_reply_is_not() {
     let model = ScriptedProvider::new(|prompt| match polyclaw_testkit::last_user_text(prompt) {
         "quiet" => vec![ScriptStep::Say("NO_REPLY".into())],
         _ => vec![ScriptStep::Say("  ".into())],
@@ -105,7 +105,7 @@ async fn an_empty_answer_is_an_error_and_silence_is_not() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn old_history_is_folded_before_the_context_is_full() {
+async fn history_is_compacted_before_context_is_full() {
     let model = ScriptedProvider::new(|prompt| {
         if prompt.system.starts_with("Summarize") {
             return vec![ScriptStep::Say("they talked about numbers".into())];
@@ -137,7 +137,7 @@ async fn old_history_is_folded_before_the_context_is_full() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_turn_whose_agent_is_gone_ends_and_says_so() {
+async fn turn_of_deleted_agent_fails_with_unknown_agent() {
     let world = World::new().await;
     world.send_and_wait("hello").await;
     let gone = polyclaw_domain::id::AgentId::main();
@@ -147,7 +147,7 @@ async fn a_turn_whose_agent_is_gone_ends_and_says_so() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_effect_that_was_cut_off_is_unknown_not_unrun() {
+async fn interrupted_effect_is_reported_as_unknown() {
     for effect in [ToolEffect::Effect, ToolEffect::Idempotent] {
         let model = ScriptedProvider::new(|_| vec![ScriptStep::Call("hang".into(), json!({}))]);
         let world = World::with_provider(model).await;

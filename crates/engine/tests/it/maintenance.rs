@@ -64,7 +64,7 @@ async fn an_old_session_is_archived_and_removed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_runs_is_not_touched_however_old_it_is() {
+async fn running_session_is_not_cleaned_up_regardless_of_age() {
     let folder = tempfile::tempdir().unwrap();
     let gate = Arc::new(Semaphore::new(0));
     let mut ground = World::with_provider(worker(1, &gate)).await.kill().await;
@@ -79,7 +79,7 @@ async fn what_runs_is_not_touched_however_old_it_is() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn so_many_are_kept_for_each_agent_and_files_follow_each_other() {
+async fn cleanup_keeps_max_entries_and_rotates_archive_files() {
     let folder = tempfile::tempdir().unwrap();
     let mut ground = ground(&folder).await;
     ground.settings.retention.rules.max_entries = 2;
@@ -106,7 +106,7 @@ async fn so_many_are_kept_for_each_agent_and_files_follow_each_other() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn it_is_said_every_hour_and_done_only_where_the_config_says_so() {
+async fn hourly_cleanup_removes_sessions_only_in_enforce_mode() {
     let folder = tempfile::tempdir().unwrap();
     let ground = ground(&folder).await;
     let world = ground.start_engine(KillPointFaults::no_kill());
@@ -126,7 +126,7 @@ async fn it_is_said_every_hour_and_done_only_where_the_config_says_so() {
 
 /// If the archive folder cannot be written, nothing is removed.
 #[tokio::test(start_paused = true)]
-async fn what_can_not_be_archived_stays() {
+async fn session_that_cannot_be_archived_is_kept() {
     let folder = tempfile::tempdir().unwrap();
     let ground = ground(&folder).await;
     std::fs::write(folder.path().join("archive"), "a file in its place").unwrap();

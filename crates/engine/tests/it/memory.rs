@@ -49,7 +49,7 @@ async fn with_policy(world: &World, policy: ContextPolicy) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_recalled_is_in_the_prompt_before_the_question_and_in_no_message() {
+async fn recalled_memory_is_in_prompt_but_not_in_transcript() {
     let model = ScriptedProvider::echo();
     let world = World::with_provider(Arc::clone(&model) as _).await;
     world.send_and_wait("hello").await;
@@ -69,7 +69,7 @@ async fn what_is_recalled_is_in_the_prompt_before_the_question_and_in_no_message
 }
 
 #[tokio::test(start_paused = true)]
-async fn it_is_looked_up_once_a_turn_and_stays_through_its_rounds() {
+async fn memory_is_recalled_once_per_turn() {
     let model = ScriptedProvider::new(|prompt| match prompt.messages.len() {
         2 => vec![ScriptStep::Call("look".into(), json!({}))],
         _ => vec![ScriptStep::Say("done".into())],
@@ -87,7 +87,7 @@ async fn it_is_looked_up_once_a_turn_and_stays_through_its_rounds() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_agent_that_is_not_to_remember_neither_recalls_nor_has_the_tools() {
+async fn agent_with_memory_disabled_has_no_recall_or_tools() {
     let model = ScriptedProvider::echo();
     let world = World::with_provider(Arc::clone(&model) as _).await;
     remember(&world, "me", MemoryScope::Agent, "The zeppelin is called Hindemith").await;
@@ -126,7 +126,7 @@ async fn says(world: &World, who: &str, text: &str) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_one_sender_has_stored_reaches_no_other_by_any_way() {
+async fn session_memory_never_reaches_other_senders() {
     let model = obedient();
     let world = World::with_provider(Arc::clone(&model) as _).await;
     let stored = says(&world, "ana", "store my canary is called Yellowbelly").await;
@@ -151,7 +151,7 @@ async fn what_one_sender_has_stored_reaches_no_other_by_any_way() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_model_widens_a_scope_no_further_than_its_agent_may() {
+async fn model_cannot_widen_memory_scope_beyond_agent_policy() {
     let world = World::with_provider(obedient()).await;
     assert!(says(&world, "ana", "share the moon is round").await.contains("\"scope\":\"agent\""));
     with_policy(&world, ContextPolicy { scope: MemoryScope::Shared, ..ContextPolicy::default() }).await;
@@ -159,7 +159,7 @@ async fn a_model_widens_a_scope_no_further_than_its_agent_may() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_guest_changes_only_the_memories_of_their_own_conversation() {
+async fn non_owner_changes_only_memories_of_own_session() {
     let world = World::with_provider(obedient()).await;
     remember(&world, "owner", MemoryScope::Agent, "The vault opens at nine").await;
     let kept = world.engine.memory_store().put_memories(vec![{
@@ -185,7 +185,7 @@ async fn a_guest_changes_only_the_memories_of_their_own_conversation() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn facts_are_kept_before_history_is_folded_and_once() {
+async fn compaction_flushes_facts_to_memory_once() {
     let model = ScriptedProvider::new(|prompt| {
         if prompt.system == FLUSH_SYSTEM_PROMPT {
             return vec![ScriptStep::Say("Sure:\n- Ana lives in Porto.\n- Ana lives in Porto.\nBye".into())];
@@ -217,7 +217,7 @@ async fn facts_are_kept_before_history_is_folded_and_once() {
 
 /// Whoever has the history folded: what is learnt from the lines of somebody with less authority stays where they said it.
 #[tokio::test(start_paused = true)]
-async fn facts_folded_from_lines_of_others_than_owners_stay_in_their_conversation() {
+async fn facts_from_non_owner_sessions_stay_in_session_scope() {
     let model = ScriptedProvider::new(|prompt| {
         if prompt.system == FLUSH_SYSTEM_PROMPT {
             let is_own = format!("{prompt:?}").contains("by the owner");
@@ -253,7 +253,7 @@ async fn facts_folded_from_lines_of_others_than_owners_stay_in_their_conversatio
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_context_is_accounted_for() {
+async fn context_usage_counts_every_part_of_prompt() {
     let world = World::new().await;
     world.send_and_wait("what is the zeppelin called?").await;
     remember(&world, "me", MemoryScope::Agent, "The zeppelin is called Hindemith").await;
@@ -270,7 +270,7 @@ async fn the_context_is_accounted_for() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_deleted_session_takes_what_was_said_in_it_alone_along() {
+async fn deleting_session_deletes_its_session_memories() {
     let world = World::new().await;
     world.send_and_wait("hi").await;
     remember(&world, "me", MemoryScope::Session, "a secret of this session").await;
@@ -290,7 +290,7 @@ async fn a_deleted_session_takes_what_was_said_in_it_alone_along() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn images_that_can_not_be_removed_keep_nothing_of_a_deleted_session_remembered() {
+async fn session_memories_are_deleted_even_if_image_cleanup_fails() {
     const STUCK: &str =
         "CREATE TRIGGER stuck BEFORE DELETE ON media BEGIN SELECT RAISE(ABORT, 'not now'); END";
     let world = World::new().await;
@@ -356,7 +356,7 @@ async fn embedded(world: &World) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_slow_embedding_model_does_not_hold_a_turn_up_and_the_event_says_so() {
+async fn slow_embedding_does_not_delay_turn_and_is_recorded() {
     let world = world_with(Letters { model: "slow", takes: Duration::from_secs(3) }).await;
     remember(&world, "me", MemoryScope::Agent, "The zeppelin is called Hindemith").await;
     let began = tokio::time::Instant::now();
@@ -369,7 +369,7 @@ async fn a_slow_embedding_model_does_not_hold_a_turn_up_and_the_event_says_so() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn vectors_are_made_behind_the_store_after_a_crash_and_for_another_model() {
+async fn embeddings_are_built_after_crash_and_model_change() {
     let world = world_with(Letters { model: "one", takes: Duration::from_millis(500) }).await;
     for content in ["apple", "bread", "cheese"] {
         remember(&world, "me", MemoryScope::Agent, content).await;
@@ -407,7 +407,7 @@ async fn vectors_are_made_behind_the_store_after_a_crash_and_for_another_model()
 }
 
 #[tokio::test(start_paused = true)]
-async fn vectors_nobody_asks_for_are_let_go() {
+async fn idle_vector_cache_is_released() {
     let world = world_with(Letters { model: "one", takes: Duration::from_millis(1) }).await;
     remember(&world, "me", MemoryScope::Agent, "apple").await;
     embedded(&world).await;

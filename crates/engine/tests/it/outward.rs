@@ -59,7 +59,7 @@ fn has(prompt: &Prompt, tool: &str) -> bool {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_message_reaches_a_conversation_that_is_granted_once_and_no_other() {
+async fn message_tool_sends_only_to_granted_conversations() {
     let (ground, _) = ground(&["telegram:default:5", "telegram:*:-7"]).await;
     let world = ground.start_engine(KillPointFaults::no_kill());
     let to = |peer: &str, text: &str| json!({ "channel": "telegram", "peer": peer, "text": text });
@@ -90,7 +90,7 @@ async fn a_message_reaches_a_conversation_that_is_granted_once_and_no_other() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn where_nothing_is_granted_the_tool_is_not_there() {
+async fn message_tool_is_hidden_without_grants() {
     let (ground, model) = ground(&[]).await;
     let world = ground.start_engine(KillPointFaults::no_kill());
     world.send_and_wait("hello").await;
@@ -99,7 +99,7 @@ async fn where_nothing_is_granted_the_tool_is_not_there() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_agent_makes_runs_and_removes_its_own_errands() {
+async fn agent_adds_runs_and_removes_its_own_cron_jobs() {
     let (ground, _) = ground(&[]).await;
     let world = ground.start_engine(KillPointFaults::no_kill());
     let job = json!({ "id": "mail", "schedule": "every 10m", "message": "look at the mail" });
@@ -119,7 +119,7 @@ async fn an_agent_makes_runs_and_removes_its_own_errands() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn errands_of_others_are_neither_seen_nor_touched() {
+async fn cron_jobs_of_other_agents_are_hidden_and_protected() {
     let (ground, _) = ground(&[]).await;
     let world = ground.start_engine(KillPointFaults::no_kill());
     let ops = AgentId::parse("ops").unwrap();
@@ -143,7 +143,7 @@ async fn errands_of_others_are_neither_seen_nor_touched() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_an_errand_answers_goes_to_the_chat_it_was_made_in() {
+async fn cron_job_reply_goes_to_chat_where_job_was_created() {
     let (ground, _) = ground(&[]).await;
     let world = ground.start_engine(KillPointFaults::no_kill());
     let outlet = &world.ground.fake_channel;
@@ -178,7 +178,7 @@ async fn what_an_errand_answers_goes_to_the_chat_it_was_made_in() {
 
 /// Otherwise a cron job could do what its requester is not allowed to do.
 #[tokio::test(start_paused = true)]
-async fn the_rules_of_whoever_had_an_errand_made_hold_for_its_runs() {
+async fn cron_runs_follow_tool_rules_of_their_requester() {
     let (mut ground, model) = ground(&[]).await;
     ground.tools.add_tool("wire", ToolEffect::Pure, ToolConsent::NotNeeded, |_| {
         Box::pin(std::future::ready(ToolOutcome::ok("sent")))
@@ -209,7 +209,7 @@ async fn the_rules_of_whoever_had_an_errand_made_hold_for_its_runs() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_errand_reports_where_it_was_asked_for_not_where_its_session_began() {
+async fn cron_job_reports_to_requesting_chat_not_session_origin() {
     let (mut ground, _) = ground(&[]).await;
     let account =
         "[channels.telegram.default]\nbot_token = \"1:t\"\ndm_policy = \"allowlist\"\nowners = [\"ann\"]\n";
@@ -233,7 +233,7 @@ async fn an_errand_reports_where_it_was_asked_for_not_where_its_session_began() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn errands_do_not_run_each_other() {
+async fn cron_jobs_cannot_run_each_other() {
     let (ground, model) = ground(&[]).await;
     let world = ground.start_engine(KillPointFaults::no_kill());
     for (id, other) in [("a", "b"), ("b", "a")] {

@@ -26,7 +26,7 @@ fn busy(times: usize, retry_after_ms: Option<u64>) -> Arc<ScriptedProvider> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_busy_model_is_waited_for_as_long_as_it_asks_and_people_are_told() {
+async fn retry_after_delay_is_respected_and_shown_to_user() {
     let world = World::with_provider(busy(2, Some(20_000))).await;
     let mut settings = world.ground.settings.clone();
     settings.stall_ms = 5_000;
@@ -51,7 +51,7 @@ async fn a_busy_model_is_waited_for_as_long_as_it_asks_and_people_are_told() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_model_had_said_before_it_asked_to_slow_down_is_taken_back() {
+async fn partial_text_is_retracted_before_rate_limit_wait() {
     let asked = AtomicUsize::new(0);
     let model = ScriptedProvider::new(move |_| match asked.fetch_add(1, Ordering::Relaxed) {
         0 => vec![ScriptStep::Say("half an".into()), ScriptStep::Fail(limited(Some(20_000)))],
@@ -73,7 +73,7 @@ async fn what_a_model_had_said_before_it_asked_to_slow_down_is_taken_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_model_that_stays_busy_is_given_up_after_a_few_tries() {
+async fn rate_limited_model_fails_after_four_attempts() {
     let model = busy(100, None);
     let world = World::with_provider(Arc::clone(&model) as _).await;
     let began = Instant::now();
@@ -84,7 +84,7 @@ async fn a_model_that_stays_busy_is_given_up_after_a_few_tries() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_model_that_asks_for_an_hour_is_not_waited_for() {
+async fn too_long_retry_after_fails_immediately() {
     let model = busy(1, Some(3_600_000));
     let world = World::with_provider(Arc::clone(&model) as _).await;
     let answer = world.send_and_wait("hi").await;
@@ -97,7 +97,7 @@ async fn a_model_that_asks_for_an_hour_is_not_waited_for() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_wait_ends_at_once_when_somebody_stops_it() {
+async fn stop_ends_rate_limit_wait_immediately() {
     let model = busy(100, Some(60_000));
     let world = World::with_provider(Arc::clone(&model) as _).await;
     let accepted = world.send_text("me", "hi").await.unwrap();
@@ -127,7 +127,7 @@ fn busy_worker(times: usize) -> Arc<ScriptedProvider> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_newer_message_does_not_wait_until_the_work_before_it_may_go_on() {
+async fn newer_message_steers_turn_in_rate_limit_wait() {
     let world = World::with_provider(busy_worker(1)).await;
     let task = world.send_text("me", "work").await.unwrap();
     tokio::time::sleep(Duration::from_secs(5)).await;
@@ -141,7 +141,7 @@ async fn a_newer_message_does_not_wait_until_the_work_before_it_may_go_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn folding_waits_for_a_busy_model_too() {
+async fn compaction_retries_rate_limited_model() {
     let refusals = Arc::new(AtomicUsize::new(0));
     let left = Arc::clone(&refusals);
     let model = ScriptedProvider::new(move |prompt| {

@@ -89,7 +89,7 @@ async fn chain(world: &World) -> Vec<SessionKey> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn no_sub_agent_has_a_tool_that_any_above_it_lacks() {
+async fn subagent_has_no_tool_that_an_ancestor_lacks() {
     let model = ScriptedProvider::new(probing(|depth| match AGENTS.get(depth + 1) {
         Some(agent) => {
             let task = format!("probe at depth {}", depth + 1);
@@ -130,7 +130,7 @@ async fn no_sub_agent_has_a_tool_that_any_above_it_lacks() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_delegate_has_the_tools_of_its_own_agent() {
+async fn delegate_has_tools_of_its_own_agent() {
     let model = ScriptedProvider::new(probing(|depth| match depth {
         0 => vec![ScriptStep::Call(
             "delegate_to_agent".into(),
@@ -148,7 +148,7 @@ async fn a_delegate_has_the_tools_of_its_own_agent() {
 
 /// `main` lends to `one`, and `one` gives work to `two`: what `main` may not use is not to be had that way.
 #[tokio::test(start_paused = true)]
-async fn a_delegate_of_a_sub_agent_has_no_tool_that_the_sub_agent_was_not_lent() {
+async fn delegate_of_subagent_is_limited_to_inherited_tools() {
     let model = ScriptedProvider::new(probing(|depth| match depth {
         0 => vec![ScriptStep::Call(
             "sessions_spawn".into(),
@@ -177,7 +177,7 @@ async fn a_delegate_of_a_sub_agent_has_no_tool_that_the_sub_agent_was_not_lent()
 
 /// Whoever brings a member in, its lead's rules hold for it: a letter of the lead would otherwise reach further than the lead.
 #[tokio::test(start_paused = true)]
-async fn no_member_has_a_tool_that_its_lead_lacks() {
+async fn team_member_has_no_tool_that_lead_lacks() {
     let (ground, ran) =
         ground(ScriptedProvider::new(probing(|_| vec![ScriptStep::Say("tried".into())]))).await;
     let world = ground.start_engine(KillPointFaults::no_kill());

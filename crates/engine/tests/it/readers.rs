@@ -23,7 +23,7 @@ async fn read(mut watch: HubSubscription) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_reader_that_connects_after_a_crash_hears_the_first_words_of_the_new_life() {
+async fn late_subscriber_after_crash_gets_text_from_start() {
     let gate = Arc::new(Semaphore::new(0));
     let opened = Arc::clone(&gate);
     let model = ScriptedProvider::new(move |_| {

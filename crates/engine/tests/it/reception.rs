@@ -79,12 +79,12 @@ pub async fn recorded(world: &World, kind: EventKind) -> Vec<serde_json::Value> 
     world.engine.db().read(read).await.unwrap().into_iter().map(|event| event.data).collect()
 }
 
-async fn sessions_there_are(world: &World) -> i64 {
+async fn count_stored_sessions(world: &World) -> i64 {
     world.engine.db().read(sessions::count).await.unwrap()
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_letter_goes_to_the_agent_and_the_session_it_belongs_to() {
+async fn inbound_message_reaches_its_agent_and_session() {
     let world = world().await;
     let thread = ChatThread { kind: ThreadKind::Topic, id: "5".into() };
     let mut topic = inbound_group("-8", "guest", "in a topic");
@@ -111,7 +111,7 @@ async fn a_letter_goes_to_the_agent_and_the_session_it_belongs_to() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_may_not_write_is_neither_answered_nor_stored() {
+async fn refused_inbound_message_is_neither_answered_nor_stored() {
     let world = world().await;
     let mut unspoken = inbound_group("-7", "guest", "between us");
     unspoken.mentioned = false;
@@ -130,7 +130,7 @@ async fn who_may_not_write_is_neither_answered_nor_stored() {
                 .is_empty()
         );
     }
-    assert_eq!(sessions_there_are(&world).await, 0);
+    assert_eq!(count_stored_sessions(&world).await, 0);
     let reasons: Vec<_> = recorded(&world, EventKind::MessageIgnored)
         .await
         .iter()
@@ -144,7 +144,7 @@ async fn who_may_not_write_is_neither_answered_nor_stored() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_letter_is_taken_once_whatever_it_comes_to() {
+async fn repeated_inbound_message_is_handled_once() {
     let world = world().await;
     for (text, answer) in [
         ("hello", "echo: hello"),
@@ -173,7 +173,7 @@ async fn a_letter_is_taken_once_whatever_it_comes_to() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_switched_conversation_stays_switched_and_a_name_in_front_counts_once() {
+async fn agent_switch_persists_and_name_prefix_applies_once() {
     let world = world().await;
     let answers = async |text: &str| {
         let read = read_after(&world, inbound_dm("guest", text)).await;
@@ -193,7 +193,7 @@ async fn a_switched_conversation_stays_switched_and_a_name_in_front_counts_once(
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_command_reaches_decides_who_may_give_it() {
+async fn command_scope_decides_required_caller_role() {
     let refused = |name: &str| format!("Only owners of this assistant can use /{name}.");
     let world = world().await;
     for sender in ["guest", "boss"] {
@@ -228,7 +228,7 @@ async fn what_a_command_reaches_decides_who_may_give_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_conversation_can_go_on_elsewhere_and_come_back() {
+async fn focus_redirects_messages_until_unfocus() {
     let world = world().await;
     read_after(&world, inbound_group("-7", "boss", "hello")).await;
     read_after(&world, inbound_dm("boss", "hello")).await;
@@ -254,7 +254,7 @@ async fn a_conversation_can_go_on_elsewhere_and_come_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_silent_conversation_begins_anew() {
+async fn session_ttl_starts_new_conversation_after_silence() {
     let world = world().await;
     read_after(&world, inbound_dm("guest", "hello")).await;
     let set = read_after(&world, inbound_dm("guest", "/session ttl 1h")).await;
@@ -271,7 +271,7 @@ async fn a_silent_conversation_begins_anew() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_can_not_be_taken_is_said() {
+async fn too_long_inbound_message_is_refused_once() {
     let world = world().await;
     let long = "x".repeat(polyclaw_engine::ingress::MAX_MESSAGE_CHARS + 1);
     let mut message = inbound_dm("guest", &long);
@@ -288,7 +288,7 @@ async fn what_can_not_be_taken_is_said() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_draining_instance_leaves_letters_to_the_next_one() {
+async fn draining_instance_leaves_inbound_messages_to_successor() {
     let world = world().await;
     let inbox: &dyn polyclaw_domain::channel::InboundSink = &world.engine;
     world.engine.start_draining();
@@ -298,7 +298,7 @@ async fn a_draining_instance_leaves_letters_to_the_next_one() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_full_session_says_so_and_takes_the_rest_of_the_world() {
+async fn full_backlog_is_reported_to_sender() {
     let model = ScriptedProvider::new(|_| vec![polyclaw_testkit::ScriptStep::Hang]);
     let mut ground = World::with_provider(model).await.kill().await;
     ground.configure(CONFIG).await;
@@ -322,7 +322,7 @@ async fn a_full_session_says_so_and_takes_the_rest_of_the_world() {
 
 /// Rules are reloaded while messages come in: each uses the old or the new rules, and none is lost.
 #[tokio::test(start_paused = true)]
-async fn rules_change_under_way_and_no_letter_is_lost() {
+async fn binding_reload_loses_no_inbound_message() {
     let world = world().await;
     let rebound = CONFIG.replace("agent_id = \"ops\"", "agent_id = \"main\"");
     let mut changed = world.ground.clone();
@@ -339,7 +339,7 @@ async fn rules_change_under_way_and_no_letter_is_lost() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn menus_hold_commands_and_agents_and_follow_them() {
+async fn channel_menu_lists_commands_and_follows_agent_changes() {
     let workspace = tempfile::tempdir().unwrap();
     let mut ground = ground(CONFIG).await;
     ground.settings.workspace = workspace.path().to_owned();
@@ -363,7 +363,7 @@ async fn menus_hold_commands_and_agents_and_follow_them() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_menu_that_is_not_taken_is_offered_again() {
+async fn refused_channel_menu_is_retried() {
     let ground = ground(CONFIG).await;
     ground.fake_channel.refuse_menus(5);
     let _world = ground.start_engine(KillPointFaults::no_kill());
@@ -373,7 +373,7 @@ async fn a_menu_that_is_not_taken_is_offered_again() {
 
 /// Wherever the process dies while a message is processed, it is answered once.
 #[tokio::test(start_paused = true)]
-async fn a_letter_survives_a_crash_anywhere() {
+async fn inbound_message_is_answered_once_at_every_kill_point() {
     for text in ["hello", "/whoami", "/agent ops", "/ops", "/ops hi"] {
         for point in [
             KillPoint::IngressBefore,
@@ -402,7 +402,7 @@ async fn a_letter_survives_a_crash_anywhere() {
 
 /// A channel that panics is reopened with growing pauses, and nothing else is affected.
 #[tokio::test(start_paused = true)]
-async fn a_channel_that_fails_takes_nothing_down() {
+async fn failing_channel_is_reopened_and_affects_nothing_else() {
     let ground = ground(CONFIG).await;
     ground.fake_channel.fail_receives(6);
     let world = ground.start_engine(KillPointFaults::no_kill());
@@ -412,7 +412,7 @@ async fn a_channel_that_fails_takes_nothing_down() {
 
 /// A name can contain anything and stays one name; a message cannot pose as another person's.
 #[tokio::test(start_paused = true)]
-async fn in_a_group_the_model_is_told_who_wrote_what_and_elsewhere_nothing() {
+async fn group_prompt_marks_senders_with_unforgeable_nonce() {
     let model = ScriptedProvider::echo();
     let mut ground = World::with_provider(model.clone()).await.kill().await;
     ground.configure(CONFIG).await;

@@ -68,7 +68,7 @@ fn has_result(prompt: &Prompt) -> bool {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_file_behind_a_linked_git_folder_is_not_announced_as_a_commit() {
+async fn file_behind_linked_git_folder_is_not_announced_as_commit() {
     let room = tempfile::tempdir().unwrap();
     let (workspace, outside) = (room.path().join("workspace"), room.path().join("cp"));
     std::fs::create_dir_all(workspace.join(".git")).unwrap();
@@ -101,7 +101,7 @@ async fn a_file_behind_a_linked_git_folder_is_not_announced_as_a_commit() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn files_of_an_agent_are_not_read_or_written_through_a_link_put_in_their_place() {
+async fn agent_files_are_not_accessed_through_swapped_links() {
     let room = tempfile::tempdir().unwrap();
     let (workspace, outside) = (room.path().join("workspace"), room.path().join("outside"));
     let own = workspace.join("agents/main");
@@ -139,7 +139,7 @@ fn agent_in(id: &str, folder: &Path) -> AgentSpec {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn no_agent_gets_a_workspace_inside_another_ones_or_around_it() {
+async fn agent_workspace_cannot_nest_with_another_workspace() {
     let room = tempfile::tempdir().unwrap();
     let workspace = room.path().join("workspace");
     std::fs::create_dir_all(workspace.join("linked")).unwrap();
@@ -161,7 +161,7 @@ async fn no_agent_gets_a_workspace_inside_another_ones_or_around_it() {
 
 /// It was stored before such workspaces were refused.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_stored_agent_with_a_workspace_inside_another_ones_does_not_run() {
+async fn stored_agent_with_nested_workspace_does_not_run() {
     let room = tempfile::tempdir().unwrap();
     let workspace = room.path().join("workspace");
     std::fs::create_dir_all(&workspace).unwrap();
@@ -186,7 +186,7 @@ async fn a_stored_agent_with_a_workspace_inside_another_ones_does_not_run() {
 
 /// A folder above the workspace is exchanged with a link: the agent no longer works where it was let.
 #[tokio::test(flavor = "multi_thread")]
-async fn an_agent_whose_workspace_was_moved_does_not_run_until_the_config_is_read_again() {
+async fn agent_with_replaced_workspace_runs_only_after_config_reload() {
     let room = tempfile::tempdir().unwrap();
     let (workspace, outside) = (room.path().join("home/workspace"), room.path().join("outside"));
     for folder in [&workspace, &outside.join("workspace")] {
@@ -205,7 +205,7 @@ async fn an_agent_whose_workspace_was_moved_does_not_run_until_the_config_is_rea
 
 /// Also a folder that an agent's program keeps locked, which nobody may wait for.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_pipe_or_a_lock_in_an_agents_folder_stops_nothing() {
+async fn pipe_or_lock_in_agent_folder_does_not_block() {
     let room = tempfile::tempdir().unwrap();
     let workspace = room.path().join("workspace");
     std::fs::create_dir_all(&workspace).unwrap();

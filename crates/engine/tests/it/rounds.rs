@@ -69,7 +69,7 @@ async fn ground(broadcast: &str) -> (DurableWorld, Arc<ScriptedProvider>) {
 }
 
 /// The group's replies once the broadcast is over.
-async fn read_round(world: &World, text: &str) -> Vec<String> {
+async fn read_broadcast_replies(world: &World, text: &str) -> Vec<String> {
     let before = world.ground.fake_channel.texts_at("-7", None).len();
     assert_eq!(
         world.ground.fake_channel.deliver_inbound(inbound_group("-7", "guest", text)).await,
@@ -94,17 +94,17 @@ fn was_shown(model: &ScriptedProvider, to: &str, what: &str) -> bool {
 }
 
 #[tokio::test(start_paused = true)]
-async fn all_answer_once_under_their_names_and_one_that_fails_stops_nobody() {
+async fn broadcast_targets_answer_once_despite_one_failure() {
     for broadcast in ["", SEQUENTIAL] {
         let (ground, _) = ground(broadcast).await;
         let world = ground.start_engine(KillPointFaults::no_kill());
-        let mut read = read_round(&world, "please fail").await;
+        let mut read = read_broadcast_replies(&world, "please fail").await;
         read.sort();
         assert_eq!(read.len(), 3, "{read:?}");
         assert_eq!(read[0], "Ann: ann on please fail");
         assert!(read[1].starts_with("Bob: ") && read[1].contains("busy"), "{read:?}");
         assert_eq!(read[2], "Eve: eve on please fail");
-        assert!(read_round(&world, "please fail").await.is_empty(), "the same letter again");
+        assert!(read_broadcast_replies(&world, "please fail").await.is_empty(), "the same letter again");
         for agent in ["ann", "bob", "eve"] {
             let key = format!("agent:{agent}:telegram:group:-7");
             assert_eq!(said_in(&world, &key).await, ["please fail"]);
@@ -114,10 +114,10 @@ async fn all_answer_once_under_their_names_and_one_that_fails_stops_nobody() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn in_turn_each_is_shown_what_was_said_before_and_it_is_stored_nowhere() {
+async fn sequential_broadcast_shows_previous_answers_without_storing_them() {
     let (ground, model) = ground(SEQUENTIAL).await;
     let world = ground.start_engine(KillPointFaults::no_kill());
-    let read = read_round(&world, "tea?").await;
+    let read = read_broadcast_replies(&world, "tea?").await;
     assert_eq!(read, ["Ann: ann on tea?", "Bob: bob on tea?", "Eve: eve on tea?"], "in their order");
     assert!(!was_shown(&model, "ann", "answered:"));
     assert!(
@@ -129,7 +129,7 @@ async fn in_turn_each_is_shown_what_was_said_before_and_it_is_stored_nowhere() {
         let stored = world.engine.db().read(read).await.unwrap();
         assert!(stored.iter().all(|text| !text.contains("answered:")), "{stored:?}");
     }
-    read_round(&world, "coffee?").await;
+    read_broadcast_replies(&world, "coffee?").await;
     let later = model.prompts().into_iter().rev().find(|prompt| speaker(prompt) == "eve").unwrap();
     let shown = format!("{:?}", later.messages);
     assert!(
@@ -139,11 +139,11 @@ async fn in_turn_each_is_shown_what_was_said_before_and_it_is_stored_nowhere() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn at_once_or_isolated_nobody_is_shown_what_others_said() {
+async fn parallel_or_isolated_broadcast_hides_other_answers() {
     for broadcast in ["", "strategy = \"sequential\"\nsee_previous = false"] {
         let (ground, model) = ground(broadcast).await;
         let world = ground.start_engine(KillPointFaults::no_kill());
-        assert_eq!(read_round(&world, "tea?").await.len(), 3);
+        assert_eq!(read_broadcast_replies(&world, "tea?").await.len(), 3);
         for to in ["ann", "bob", "eve"] {
             assert!(!was_shown(&model, to, "answered:"), "{to}");
         }
@@ -151,10 +151,10 @@ async fn at_once_or_isolated_nobody_is_shown_what_others_said() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn commands_there_act_on_every_session_and_speak_for_each() {
+async fn command_in_broadcast_group_applies_to_every_session() {
     let (ground, _) = ground("").await;
     let world = ground.start_engine(KillPointFaults::no_kill());
-    read_round(&world, "hello").await;
+    read_broadcast_replies(&world, "hello").await;
     let read = read_after(&world, inbound_group("-7", "guest", "/whoami")).await;
     let lines: Vec<&str> = read[0].lines().collect();
     assert_eq!(lines.len(), 3);
@@ -171,7 +171,7 @@ async fn commands_there_act_on_every_session_and_speak_for_each() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_round_goes_on_after_a_crash_anywhere_and_nobody_answers_twice() {
+async fn broadcast_targets_answer_once_at_every_kill_point() {
     let points = [
         KillPoint::ReplyOnceBefore,
         KillPoint::ReplyOnceCommitted,
@@ -211,7 +211,7 @@ async fn a_round_goes_on_after_a_crash_anywhere_and_nobody_answers_twice() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_is_shown_the_image_of_the_message_also_after_a_crash() {
+async fn broadcast_image_is_shown_to_each_target_after_crash() {
     let cat = Image::from_bytes(PIXEL).unwrap();
     for (broadcast, faults) in ["", SEQUENTIAL].into_iter().flat_map(|broadcast| {
         [
@@ -241,7 +241,7 @@ async fn each_is_shown_the_image_of_the_message_also_after_a_crash() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stopped_agent_lets_the_next_one_speak() {
+async fn stopped_broadcast_target_lets_next_one_answer() {
     let hanging = ScriptedProvider::new(|prompt| match speaker(prompt) {
         "ann" => vec![ScriptStep::Hang],
         name => vec![ScriptStep::Say(format!("{name} speaks"))],
@@ -268,7 +268,7 @@ async fn a_stopped_agent_lets_the_next_one_speak() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn where_all_are_at_work_one_of_them_says_so() {
+async fn busy_broadcast_targets_send_one_wait_notice() {
     let (ground, _) = ground("").await;
     let world = ground.start_engine(KillPointFaults::no_kill());
     world.ground.fake_channel.hide_receipts();

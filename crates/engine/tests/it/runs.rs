@@ -47,7 +47,7 @@ fn last(model: &ScriptedProvider) -> Prompt {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_waits_for_any_goes_on_with_the_first() {
+async fn agents_wait_any_returns_with_first_result() {
     let (ground, model) = ground(|prompt| match (task(prompt), results(prompt)) {
         (first, _) if first.contains("do part quick") => vec![ScriptStep::Say("quick is done".into())],
         (first, _) if first.contains("do part slow") => vec![ScriptStep::Hang],
@@ -87,7 +87,7 @@ async fn whoever_waits_for_any_goes_on_with_the_first() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_is_said_to_fit_its_schema_or_not() {
+async fn run_result_reports_whether_it_fits_schema() {
     let (ground, model) = ground(|prompt| match (task(prompt), results(prompt)) {
         (first, _) if first.contains("do part good") => vec![ScriptStep::Say("{\"n\": 7}".into())],
         (first, _) if first.contains("do part bad") => vec![ScriptStep::Say("{\"n\": \"seven\"}".into())],
@@ -118,7 +118,7 @@ async fn an_answer_is_said_to_fit_its_schema_or_not() {
 
 /// Counted over all sessions of the agent, and named.
 #[tokio::test(start_paused = true)]
-async fn an_agent_has_so_many_sub_agents_at_once_in_all_its_sessions() {
+async fn max_concurrent_subagents_counts_all_sessions_of_agent() {
     let (ground, model) = ground(|prompt| match (task(prompt), results(prompt)) {
         (first, _) if first.contains("do part") => vec![ScriptStep::Hang],
         (_, 0) => (0..2).map(|_| spawn(json!({ "task": "do part", "timeout_seconds": 60 }))).collect(),
@@ -143,7 +143,7 @@ async fn an_agent_has_so_many_sub_agents_at_once_in_all_its_sessions() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_begins_a_sub_agent_says_how_long_it_thinks() {
+async fn spawn_request_sets_reasoning_effort_of_child() {
     let (ground, model) = ground(|prompt| match (task(prompt), results(prompt)) {
         (first, _) if first.contains("do part") => vec![ScriptStep::Say("done".into())],
         (_, 0) => vec![
@@ -176,7 +176,7 @@ async fn whoever_begins_a_sub_agent_says_how_long_it_thinks() {
 
 /// Whatever became of it, whoever gave work away is told in which session and how long that took.
 #[tokio::test(start_paused = true)]
-async fn every_answer_of_a_delegation_has_the_same_shape() {
+async fn every_delegation_result_has_same_fields() {
     fn author(prompt: &Prompt) -> ModelScript {
         if task(prompt).contains("do part quick") {
             return vec![ScriptStep::Pause(Duration::from_secs(1)), ScriptStep::Say("done".into())];
@@ -218,7 +218,7 @@ async fn every_answer_of_a_delegation_has_the_same_shape() {
 
 /// A model may call what it was not shown: it is told which rule is against it, by the codes of delegations.
 #[tokio::test(start_paused = true)]
-async fn giving_work_away_without_a_grant_or_too_deep_has_a_code() {
+async fn denied_or_too_deep_delegation_returns_error_code() {
     fn author(prompt: &Prompt) -> ModelScript {
         match prompt.messages.last() {
             Some(PromptMessage::User { .. }) => {
@@ -253,7 +253,7 @@ async fn giving_work_away_without_a_grant_or_too_deep_has_a_code() {
 
 /// main gives to expert, expert to third: the first one's limit holds for its whole chain.
 #[tokio::test(start_paused = true)]
-async fn the_depth_of_the_first_agent_bounds_its_whole_chain() {
+async fn max_depth_of_first_agent_limits_delegation_chain() {
     fn author(prompt: &Prompt) -> ModelScript {
         let next = match task(prompt) {
             first if first.contains("for the expert") => Some(("third", "for the third")),
@@ -287,7 +287,7 @@ async fn the_depth_of_the_first_agent_bounds_its_whole_chain() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn delegations_are_counted_for_the_agent_over_all_its_sessions() {
+async fn max_concurrent_delegations_counts_all_sessions_of_agent() {
     fn author(prompt: &Prompt) -> ModelScript {
         match (task(prompt), prompt.messages.last()) {
             (first, _) if first.contains("do part") => vec![ScriptStep::Hang],
@@ -314,7 +314,7 @@ async fn delegations_are_counted_for_the_agent_over_all_its_sessions() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_delegation_without_a_grant_is_counted_as_refused() {
+async fn delegation_without_grant_is_counted_as_rejected() {
     fn author(prompt: &Prompt) -> ModelScript {
         match prompt.messages.last() {
             Some(PromptMessage::User { .. }) => {

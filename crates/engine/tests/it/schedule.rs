@@ -61,7 +61,7 @@ async fn kinds(db: &Db) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_due_is_done_and_its_answer_delivered() {
+async fn due_cron_job_runs_and_its_reply_is_delivered() {
     let world = ground(errand("every 10m", CatchUp::Skip)).await.start_engine(KillPointFaults::no_kill());
     tokio::time::sleep(Duration::from_secs(35 * 60)).await;
     world.wait_settled().await;
@@ -74,7 +74,7 @@ async fn what_is_due_is_done_and_its_answer_delivered() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn runs_left_out_before_one_in_time_are_told_too() {
+async fn skipped_cron_runs_before_timely_run_are_recorded() {
     let ground = ground(errand("every 10m", CatchUp::Skip)).await;
     ground.clock.set_time(60_007);
     let world = ground.start_engine(KillPointFaults::no_kill());
@@ -98,7 +98,7 @@ async fn runs_left_out_before_one_in_time_are_told_too() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_missed_is_left_out_or_made_good_once() {
+async fn missed_cron_runs_are_skipped_or_caught_up_once() {
     for (policy, runs) in [(CatchUp::Skip, 0), (CatchUp::Once, 1)] {
         let ground = ground(errand("every 10m", policy)).await;
         let world = ground.start_engine(KillPointFaults::no_kill());
@@ -117,7 +117,7 @@ async fn what_was_missed_is_left_out_or_made_good_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_is_begun_once_whenever_the_engine_dies() {
+async fn cron_run_starts_once_at_every_kill_point() {
     for point in [KillPoint::IngressBefore, KillPoint::IngressCommitted, KillPoint::TurnClaimed] {
         let mut ground = ground(errand("every 10m", CatchUp::Once)).await;
         let began = ground.clock.now();
@@ -141,7 +141,7 @@ async fn a_run_is_begun_once_whenever_the_engine_dies() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_clock_that_was_ahead_and_is_set_back_leaves_no_silence_behind() {
+async fn cron_job_runs_on_time_after_clock_is_set_back() {
     const YEAR: i64 = 365 * 24 * 3_600_000;
     let world = ground(errand("every 10m", CatchUp::Once)).await.start_engine(KillPointFaults::no_kill());
     tokio::time::sleep(Duration::from_secs(1)).await;
@@ -159,7 +159,7 @@ async fn a_clock_that_was_ahead_and_is_set_back_leaves_no_silence_behind() {
 
 /// Despite clock changes and restarts, no due time starts twice, and each due time matches its rule.
 #[tokio::test(start_paused = true)]
-async fn jumps_of_the_clock_and_restarts_begin_no_time_twice() {
+async fn clock_jumps_and_restarts_never_repeat_due_time() {
     for seed in 0..8 {
         let mut random = fastrand::Rng::with_seed(seed);
         let policy = if random.bool() { CatchUp::Once } else { CatchUp::Skip };
@@ -198,7 +198,7 @@ const AUTUMN: i64 = 1_824_940_800_000;
 
 /// Days on which a time zone's clocks change, with a restart in every hour.
 #[tokio::test(start_paused = true)]
-async fn days_on_which_clocks_are_set_have_each_time_once() {
+async fn daylight_saving_change_runs_each_due_time_once() {
     for (night, rule, expected) in [
         // 02:30 does not exist in spring and runs at the same moment; in autumn it occurs twice and runs once.
         (SPRING, "30 2 * * *", 1),
@@ -224,7 +224,7 @@ async fn days_on_which_clocks_are_set_have_each_time_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_moment_comes_once_and_a_new_rule_begins_anew() {
+async fn at_schedule_runs_once_and_new_schedule_starts_fresh() {
     let at = "at 2027-01-15 08:10";
     let world = ground(errand(at, CatchUp::Once)).await.start_engine(KillPointFaults::no_kill());
     tokio::time::sleep(Duration::from_secs(3 * 3600)).await;
@@ -244,7 +244,7 @@ async fn a_moment_comes_once_and_a_new_rule_begins_anew() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_agent_with_nothing_to_say_says_nothing() {
+async fn heartbeat_needs_file_and_no_reply_sends_nothing() {
     let session = SessionKey::main(&AgentId::main());
     let beat = CronJob {
         id: "heartbeat:main".into(),
@@ -271,7 +271,7 @@ async fn an_agent_with_nothing_to_say_says_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_errand_can_be_run_by_hand() {
+async fn cron_job_can_be_run_manually() {
     let world = ground(errand("every 12h", CatchUp::Skip)).await.start_engine(KillPointFaults::no_kill());
     let accepted = world.engine.run_cron_job("tick").await.unwrap().expect("something to do");
     assert!(world.wait_answer(&accepted).await.text.contains("look at the mail"));
@@ -292,7 +292,7 @@ fn job(schedule: &str) -> CronJobConfig {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_errand_made_while_the_instance_runs_comes_and_outlives_it() {
+async fn runtime_cron_job_runs_and_survives_restart() {
     let world = ground(errand("every 12h", CatchUp::Skip)).await.start_engine(KillPointFaults::no_kill());
     tokio::time::sleep(Duration::from_secs(1)).await;
     let maker = CronJobCreator { agent: AgentId::main(), on_behalf_of: Vec::new() };
@@ -316,7 +316,7 @@ async fn an_errand_made_while_the_instance_runs_comes_and_outlives_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_errand_of_the_config_is_not_changed_and_one_that_can_not_be_is_not_made() {
+async fn config_cron_jobs_are_read_only_and_invalid_jobs_refused() {
     let world = ground(errand("every 12h", CatchUp::Skip)).await.start_engine(KillPointFaults::no_kill());
     let engine = &world.engine;
     let taken = CronJobConfig { id: "tick".into(), ..job("every 10m") };

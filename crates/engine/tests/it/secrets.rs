@@ -65,7 +65,7 @@ fn assert_clean(seen: &str) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_person_pastes_is_hidden_from_the_model_the_store_and_whoever_watches() {
+async fn pasted_secret_is_redacted_from_model_store_and_frames() {
     let model = ScriptedProvider::echo();
     let world = World::with_provider(Arc::clone(&model) as _).await;
     knowing(&world);
@@ -86,7 +86,7 @@ async fn what_a_person_pastes_is_hidden_from_the_model_the_store_and_whoever_wat
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_tool_puts_out_reaches_neither_the_model_nor_anybody_else() {
+async fn secret_in_tool_output_is_redacted_everywhere() {
     let model = ScriptedProvider::new(|prompt| match prompt.messages.len() {
         1 => vec![ScriptStep::Call("leak".into(), json!({}))],
         _ => vec![ScriptStep::Say("done".into())],
@@ -106,7 +106,7 @@ async fn what_a_tool_puts_out_reaches_neither_the_model_nor_anybody_else() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_model_says_in_pieces_is_hidden_in_deltas_and_in_the_answer() {
+async fn secret_streamed_in_pieces_is_redacted_in_deltas_and_answer() {
     let pieces: Vec<ScriptStep> = format!("it is {CANARY}, or {KEY}, I think")
         .chars()
         .map(|c| ScriptStep::Say(c.to_string()))
@@ -129,7 +129,7 @@ async fn what_a_model_says_in_pieces_is_hidden_in_deltas_and_in_the_answer() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_runs_with_an_example_of_the_models_own_and_is_shown_without_it() {
+async fn call_with_example_credential_runs_and_is_stored_redacted() {
     let ran: Arc<Mutex<Vec<String>>> = Arc::default();
     let model = ScriptedProvider::new(|prompt| match prompt.messages.len() {
         1 => vec![ScriptStep::Call("write".into(), json!({ "text": "postgres://app:s3cr3t77@db/app" }))],
@@ -159,7 +159,7 @@ async fn a_call_runs_with_an_example_of_the_models_own_and_is_shown_without_it()
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_of_before_a_crash_is_not_run_with_a_mark_in_place_of_its_argument() {
+async fn redacted_call_is_not_run_after_crash() {
     let model = ScriptedProvider::new(|prompt| match prompt.messages.len() {
         1 => vec![ScriptStep::Call("put".into(), json!({ "text": "postgres://app:s3cr3t77@db/app" }))],
         _ => vec![ScriptStep::Say("done".into())],
@@ -178,7 +178,7 @@ async fn a_call_of_before_a_crash_is_not_run_with_a_mark_in_place_of_its_argumen
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_error_of_a_provider_or_a_platform_is_shown_without_what_it_quotes() {
+async fn secret_in_provider_or_platform_error_is_redacted() {
     let model = ScriptedProvider::new(|_| {
         vec![ScriptStep::Fail(ProviderError {
             class: ErrorClass::Auth,
@@ -198,7 +198,7 @@ async fn an_error_of_a_provider_or_a_platform_is_shown_without_what_it_quotes() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_secret_is_no_name_for_anything() {
+async fn secret_is_refused_in_session_and_idempotency_keys() {
     let world = World::new().await;
     knowing(&world);
     let refused = world.send_text(CANARY, "hi").await.unwrap_err();
@@ -209,7 +209,7 @@ async fn a_secret_is_no_name_for_anything() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_secret_that_becomes_known_later_is_hidden_from_the_model_from_then_on() {
+async fn newly_known_secret_is_redacted_in_later_prompts() {
     let model = ScriptedProvider::echo();
     let world = World::with_provider(Arc::clone(&model) as _).await;
     world.send_and_wait(&format!("remember {CANARY}")).await;
@@ -220,7 +220,7 @@ async fn a_secret_that_becomes_known_later_is_hidden_from_the_model_from_then_on
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_secret_is_not_remembered() {
+async fn secret_is_redacted_in_stored_memory() {
     let world = World::with_provider(ScriptedProvider::echo()).await;
     knowing(&world);
     let memories = world.engine.memory_store();

@@ -67,7 +67,7 @@ async fn tokens(world: &World) -> i64 {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_session_waits_for_the_answer_of_another_and_holds_no_slot_meanwhile() {
+async fn session_send_waits_for_reply_without_holding_slot() {
     let author = |prompt: &Prompt| match (is_other(prompt), results(prompt)) {
         (true, _) => vec![ScriptStep::Pause(Duration::from_secs(2)), ScriptStep::Say("42".into())],
         (false, 0) => vec![send(&there(), Some(60))],
@@ -91,7 +91,7 @@ async fn a_session_waits_for_the_answer_of_another_and_holds_no_slot_meanwhile()
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_waiting_it_is_accepted_and_a_wait_that_is_too_short_says_so() {
+async fn session_send_returns_accepted_or_timeout() {
     let author = |prompt: &Prompt| match (is_other(prompt), results(prompt)) {
         (true, _) => vec![ScriptStep::Pause(Duration::from_secs(30)), ScriptStep::Say("late".into())],
         (false, 0) => vec![send(&there(), None), send(&there(), Some(1))],
@@ -110,7 +110,7 @@ async fn without_waiting_it_is_accepted_and_a_wait_that_is_too_short_says_so() {
 
 /// Each would wait for the other for five minutes: the second is refused, sends nothing, and both come to an end.
 #[tokio::test(start_paused = true)]
-async fn of_two_that_would_wait_for_each_other_the_second_is_told_at_once() {
+async fn mutual_wait_is_refused_as_deadlock() {
     let author = |prompt: &Prompt| match (is_other(prompt), has_called(prompt)) {
         (_, true) => vec![ScriptStep::Say(said(prompt))],
         (true, false) => vec![send(&World::session_key("me"), Some(300))],
@@ -129,7 +129,7 @@ async fn of_two_that_would_wait_for_each_other_the_second_is_told_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_send_that_no_rule_allows_names_the_rule_that_is_missing() {
+async fn denied_session_send_names_missing_rule() {
     let author = |prompt: &Prompt| match results(prompt) {
         0 => vec![send(&there(), None)],
         _ => vec![ScriptStep::Say(said(prompt))],
@@ -148,7 +148,7 @@ async fn a_send_that_no_rule_allows_names_the_rule_that_is_missing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_session_writes_to_what_it_began_without_any_rule_and_to_no_other_of_its_agent() {
+async fn session_sends_without_rule_only_to_own_children() {
     let author = |prompt: &Prompt| {
         let asked = said(prompt);
         if asked.contains("do part") {
@@ -186,7 +186,7 @@ fn sends_on(prompt: &Prompt) -> ModelScript {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_ping_pong_of_two_agents_ends_at_hop_eight() {
+async fn message_ping_pong_ends_at_hop_eight() {
     let world = two(sends_on, &["*"]).await;
     world.send_text("me", "start").await.unwrap();
     tokio::time::sleep(Duration::from_secs(600)).await;
@@ -203,7 +203,7 @@ async fn a_ping_pong_of_two_agents_ends_at_hop_eight() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn agents_that_never_stop_sending_are_stopped_and_spend_a_bounded_sum() {
+async fn endless_agent_messages_stop_at_autonomous_turn_budget() {
     let tireless = |prompt: &Prompt| {
         vec![send(&if is_other(prompt) { World::session_key("me") } else { there() }, None)]
     };
@@ -225,7 +225,7 @@ async fn agents_that_never_stop_sending_are_stopped_and_spend_a_bounded_sum() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_session_that_writes_to_itself_is_refused() {
+async fn session_send_to_itself_is_refused() {
     let author = |prompt: &Prompt| match results(prompt) {
         0 => vec![send(&World::session_key("me"), Some(5))],
         _ => vec![ScriptStep::Say(said(prompt))],
@@ -237,7 +237,7 @@ async fn a_session_that_writes_to_itself_is_refused() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn agents_that_spawn_each_other_end_at_the_depth_that_is_allowed() {
+async fn mutual_spawning_ends_at_max_spawn_depth() {
     let author = |prompt: &Prompt| {
         let target = if is_other(prompt) { "main" } else { "other" };
         match results(prompt) {
@@ -284,7 +284,7 @@ async fn depths(world: &World) -> Vec<u32> {
 
 /// A leaf has no tool to spawn with: it is not listed, and a call of it is refused with the rule.
 #[tokio::test(start_paused = true)]
-async fn what_a_child_is_not_shown_it_can_not_call() {
+async fn child_cannot_call_tools_it_is_not_shown() {
     let shown = Arc::new(std::sync::Mutex::new(Vec::new()));
     let seen = Arc::clone(&shown);
     let author = move |prompt: &Prompt| {
@@ -324,7 +324,7 @@ async fn what_a_child_is_not_shown_it_can_not_call() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_confined_agent_begins_none_that_is_less_confined() {
+async fn agent_cannot_spawn_less_confined_agent() {
     let author = |prompt: &Prompt| match (task(prompt).contains("do part"), results(prompt)) {
         (true, _) => vec![ScriptStep::Say("done".into())],
         (false, 0) => {

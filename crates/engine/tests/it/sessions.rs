@@ -10,7 +10,7 @@ use tokio::sync::Semaphore;
 use crate::{glance, worker};
 
 #[tokio::test(start_paused = true)]
-async fn stopping_ends_the_turn_and_the_next_message_is_answered() {
+async fn stop_cancels_turn_and_next_message_is_answered() {
     let gate = Arc::new(Semaphore::new(0));
     let world = World::with_provider(worker(3, &gate)).await;
     let task = world.send_text("me", "work").await.unwrap();
@@ -23,7 +23,7 @@ async fn stopping_ends_the_turn_and_the_next_message_is_answered() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_heard_before_a_stop_is_kept_and_told_to_the_model() {
+async fn partial_text_of_stopped_turn_is_kept_for_model() {
     let author = |prompt: &Prompt| match last_user_text(prompt) {
         "count" => vec![ScriptStep::Say("one, two, thr".to_owned()), ScriptStep::Hang],
         _ => vec![ScriptStep::Say("understood".to_owned())],
@@ -44,7 +44,7 @@ async fn what_was_heard_before_a_stop_is_kept_and_told_to_the_model() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stop_between_two_steps_keeps_no_word_twice() {
+async fn stop_between_steps_stores_no_text_twice() {
     let gate = Arc::new(Semaphore::new(0));
     let world = World::with_provider(worker(3, &gate)).await;
     let task = world.send_text("me", "work").await.unwrap();
@@ -56,7 +56,7 @@ async fn a_stop_between_two_steps_keeps_no_word_twice() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn stopping_gives_interrupted_tasks_up() {
+async fn stop_drops_interrupted_tasks() {
     let gate = Arc::new(Semaphore::new(0));
     let world = World::with_provider(worker(9, &gate)).await;
     let task = world.send_text("me", "work").await.unwrap();
@@ -72,7 +72,7 @@ async fn stopping_gives_interrupted_tasks_up() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_new_conversation_forgets_and_keeps() {
+async fn renewed_session_hides_old_history_from_model() {
     let model = ScriptedProvider::echo();
     let world = World::with_provider(Arc::clone(&model) as _).await;
     world.send_and_wait("one").await;
@@ -85,7 +85,7 @@ async fn a_new_conversation_forgets_and_keeps() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_picked_model_is_used_alone_from_the_next_turn() {
+async fn selected_model_is_used_from_next_turn() {
     let world = World::new().await;
     assert_eq!(world.send_and_wait("x").await.model.as_deref(), Some("scripted/model"));
     let picked = ModelRef::parse("other/big").unwrap();
@@ -118,7 +118,7 @@ async fn commands_are_answered_and_never_stored() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn compacting_by_hand_keeps_the_last_line() {
+async fn manual_compaction_keeps_last_message() {
     let model = ScriptedProvider::new(|prompt| {
         let text = if prompt.system.starts_with("Summarize") { "the summary" } else { "yes" };
         vec![polyclaw_testkit::ScriptStep::Say(text.into())]
@@ -135,7 +135,7 @@ async fn compacting_by_hand_keeps_the_last_line() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_session_that_works_is_not_deleted() {
+async fn running_session_cannot_be_deleted_or_compacted() {
     let gate = Arc::new(Semaphore::new(0));
     let world = World::with_provider(worker(1, &gate)).await;
     world.send_text("me", "work").await.unwrap();
@@ -150,7 +150,7 @@ async fn a_session_that_works_is_not_deleted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_message_that_meets_a_waiting_compaction_is_answered() {
+async fn message_during_pending_compaction_is_answered() {
     let world = World::new().await;
     world.send_and_wait("one").await;
     let key = World::session_key("me");

@@ -38,7 +38,7 @@ async fn say(world: &World, inbound: IngressMessage) -> Result<AcceptedMessage, 
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_name_in_front_is_answered_in_the_session_that_is_open_and_once() {
+async fn name_prefix_addresses_agent_for_one_message_in_open_session() {
     let (world, _) = world("").await;
     for channel in ["web", "cli", "api"] {
         for name in ["ops-night", "ops_night", "OPS-night"] {
@@ -60,7 +60,7 @@ async fn a_name_in_front_is_answered_in_the_session_that_is_open_and_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_written_after_focus_goes_there_until_unfocus_and_not_if_it_is_gone() {
+async fn focus_applies_until_unfocus_or_target_deletion() {
     let (world, _) = world("").await;
     let ann = AgentId::parse("ann").unwrap();
     let there = SessionKey::parse("agent:ann:web:dm:there").unwrap();
@@ -92,7 +92,7 @@ async fn what_is_written_after_focus_goes_there_until_unfocus_and_not_if_it_is_g
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_group_of_agents_answers_on_the_page_each_in_its_session_and_a_repeat_is_one() {
+async fn web_broadcast_uses_own_sessions_and_is_deduplicated() {
     let (world, model) = world(&format!("[broadcast]\n\"{KEY}\" = [\"ann\", \"main\", \"bob\"]")).await;
     let asked = || IngressMessage { idempotency_key: Some("k".into()), ..inbound("web", "/ann hello") };
     let accepted = say(&world, asked()).await.unwrap();
@@ -110,7 +110,7 @@ async fn a_group_of_agents_answers_on_the_page_each_in_its_session_and_a_repeat_
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_same_message_twice_at_once_is_one_for_a_group_too() {
+async fn concurrent_duplicate_broadcast_is_accepted_once() {
     let (world, model) = world(&format!("[broadcast]\n\"{KEY}\" = [\"ann\", \"bob\"]")).await;
     let asked = || IngressMessage { idempotency_key: Some("k".into()), ..inbound("web", "hello") };
     let (one, other) = tokio::join!(say(&world, asked()), say(&world, asked()));
@@ -122,7 +122,7 @@ async fn the_same_message_twice_at_once_is_one_for_a_group_too() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn where_it_is_settled_who_answers_words_change_nothing() {
+async fn fixed_agent_ignores_name_prefix_and_broadcast() {
     let (world, model) = world(&format!("[broadcast]\n\"{KEY}\" = [\"ann\", \"bob\"]")).await;
     let asked = IngressMessage { by: Some(AgentId::main()), ..inbound("webhook", "/ann hello") };
     let accepted = say(&world, asked).await.unwrap();
@@ -132,7 +132,7 @@ async fn where_it_is_settled_who_answers_words_change_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn bindings_say_who_answers_where_nobody_is_named() {
+async fn bindings_choose_agent_for_channel_and_account() {
     let rules = "[[bindings]]\nagent_id = \"ann\"\nmatch = { channel = \"cli\" }\n\
                  [[bindings]]\nagent_id = \"bob\"\nmatch = { channel = \"webhook\", account_id = \"*\" }";
     let (world, _) = world(rules).await;

@@ -14,7 +14,7 @@ fn closed() -> Arc<Semaphore> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_second_message_is_answered_first_and_the_task_goes_on() {
+async fn second_message_is_answered_first_and_task_resumes() {
     let gate = closed();
     let world = World::with_provider(worker(3, &gate)).await;
     let task = world.send_text("me", "work").await.unwrap();
@@ -50,7 +50,7 @@ async fn a_second_message_is_answered_first_and_the_task_goes_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_has_to_wait_is_told_once_where_nothing_else_shows_it() {
+async fn waiting_sender_gets_one_notice_if_receipts_are_hidden() {
     let gate = closed();
     let world = World::with_provider(worker(2, &gate)).await;
     world.ground.fake_channel.hide_receipts();
@@ -83,7 +83,7 @@ async fn whoever_has_to_wait_is_told_once_where_nothing_else_shows_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn five_messages_one_after_the_other_are_answered_and_then_the_task() {
+async fn task_resumes_after_repeated_steering() {
     for steers in [1, 2, 5] {
         let gate = closed();
         let world = World::with_provider(worker(steers + 2, &gate)).await;
@@ -102,7 +102,7 @@ async fn five_messages_one_after_the_other_are_answered_and_then_the_task() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn messages_that_wait_together_run_as_one_turn_in_order() {
+async fn queued_messages_run_as_one_turn_in_order() {
     let gate = closed();
     let world = World::with_provider(worker(2, &gate)).await;
     let task = world.send_text("me", "work").await.unwrap();
@@ -118,7 +118,7 @@ async fn messages_that_wait_together_run_as_one_turn_in_order() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_message_during_the_final_model_call_runs_right_after() {
+async fn message_during_final_model_call_runs_next() {
     let gate = closed();
     let held = Arc::clone(&gate);
     let model = ScriptedProvider::new(move |prompt| {
@@ -136,7 +136,7 @@ async fn a_message_during_the_final_model_call_runs_right_after() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn calls_that_had_not_started_are_skipped_and_stay_paired() {
+async fn unstarted_calls_are_skipped_and_stay_paired() {
     let gate = closed();
     let held = Arc::clone(&gate);
     let model = ScriptedProvider::new(move |prompt| match polyclaw_testkit::last_user_text(prompt) {
@@ -159,7 +159,7 @@ async fn calls_that_had_not_started_are_skipped_and_stay_paired() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_restart_between_steering_and_resuming_loses_nothing() {
+async fn restart_between_steering_and_resuming_loses_nothing() {
     for point in [KillPoint::Steered, KillPoint::FinishCommitted, KillPoint::ResultStored] {
         let gate = closed();
         let ground = World::with_provider(worker(3, &gate)).await.kill().await;

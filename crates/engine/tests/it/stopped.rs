@@ -25,7 +25,7 @@ fn child(prompt: &Prompt) -> Option<ModelScript> {
 }
 
 /// Stops the conversation after a while, and gives the prompt of whatever is asked next, once somebody writes.
-async fn told_after_a_stop(author: fn(&Prompt) -> ModelScript) -> String {
+async fn next_prompt_after_stop(author: fn(&Prompt) -> ModelScript) -> String {
     let model = ScriptedProvider::new(author);
     let world = World::with_provider(Arc::clone(&model) as _).await;
     world.send_text("me", "do it").await.unwrap();
@@ -40,7 +40,7 @@ async fn told_after_a_stop(author: fn(&Prompt) -> ModelScript) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_child_told_whoever_waited_is_told_when_somebody_writes() {
+async fn child_result_of_stopped_wait_is_shown_on_next_message() {
     fn waiting(prompt: &Prompt) -> ModelScript {
         let run = |line: &str| serde_json::from_str::<Value>(line.strip_prefix("result ")?).ok();
         child(prompt).unwrap_or_else(|| match results(prompt) {
@@ -53,13 +53,13 @@ async fn what_a_child_told_whoever_waited_is_told_when_somebody_writes() {
             _ => vec![ScriptStep::Say("heard".into())],
         })
     }
-    let text = told_after_a_stop(waiting).await;
+    let text = next_prompt_after_stop(waiting).await;
     assert_eq!(text.matches("the quick part is done").count(), 1, "{text}");
     assert_eq!(text.matches("Status: cancelled").count(), 1, "{text}");
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_child_told_one_that_spoke_waits_for_somebody_to_write() {
+async fn child_result_during_stopped_reply_is_shown_on_next_message() {
     fn speaking(prompt: &Prompt) -> ModelScript {
         child(prompt).unwrap_or_else(|| match results(prompt) {
             0 => vec![spawn("quick")],
@@ -67,6 +67,6 @@ async fn what_a_child_told_one_that_spoke_waits_for_somebody_to_write() {
             _ => vec![ScriptStep::Say("I am still".into()), ScriptStep::Hang],
         })
     }
-    let text = told_after_a_stop(speaking).await;
+    let text = next_prompt_after_stop(speaking).await;
     assert_eq!(text.matches("the quick part is done").count(), 1, "{text}");
 }

@@ -57,7 +57,7 @@ async fn rows(world: &World, table: &'static str) -> i64 {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stranger_gets_a_code_and_nothing_else() {
+async fn unknown_sender_gets_only_pairing_code() {
     let world = world().await;
     let read = read_after(&world, numbered("eve", 0)).await;
     let code = world.engine.list_pairings().await.unwrap()[0].code.clone();
@@ -73,7 +73,7 @@ async fn a_stranger_gets_a_code_and_nothing_else() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_is_approved_is_let_in_until_they_are_put_out() {
+async fn paired_sender_is_admitted_until_revoked() {
     let world = world().await;
     read_after(&world, numbered("eve", 0)).await;
     let code = world.engine.list_pairings().await.unwrap()[0].code.to_string().to_lowercase();
@@ -107,7 +107,7 @@ async fn whoever_is_approved_is_let_in_until_they_are_put_out() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_fourth_stranger_and_an_old_code_are_refused() {
+async fn fourth_pending_pairing_and_expired_code_are_refused() {
     let world = world().await;
     for sender in ["a", "b", "c"] {
         assert_eq!(read_after(&world, numbered(sender, 0)).await.len(), 1);
@@ -124,7 +124,7 @@ async fn a_fourth_stranger_and_an_old_code_are_refused() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn many_strangers_at_once_take_three_places() {
+async fn concurrent_pairing_requests_are_limited_to_three() {
     let world = world().await;
     let messages = (0..20).map(|n| world.ground.fake_channel.deliver_inbound(numbered(&format!("s{n}"), 0)));
     let taken = futures_util::future::join_all(messages).await;
@@ -135,13 +135,13 @@ async fn many_strangers_at_once_take_three_places() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_owner_needs_no_code() {
+async fn owner_needs_no_pairing_code() {
     let world = world().await;
     assert_eq!(read_after(&world, inbound_dm("boss", "hello")).await, ["echo: hello"]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_code_is_told_once_wherever_the_process_dies() {
+async fn pairing_code_is_sent_once_at_every_kill_point() {
     for point in [KillPoint::ReplyOnceBefore, KillPoint::ReplyOnceCommitted, KillPoint::OutboxRecorded] {
         let ground = ground(CONFIG).await;
         let faults = KillPointFaults::at_point(point, 1);

@@ -42,7 +42,7 @@ fn delegate(timeout_ms: u64) -> ScriptStep {
 }
 
 /// The caller asks the expert, whom people watch, and then says something itself.
-fn asks_an_expert(prompt: &Prompt) -> ModelScript {
+fn call_expert_then_answer(prompt: &Prompt) -> ModelScript {
     match (is_expert(prompt), has_result(prompt)) {
         (true, _) => slowly('e', 6),
         (false, false) => vec![delegate(60_000)],
@@ -68,8 +68,8 @@ fn visible(world: &World) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_expert_is_seen_as_it_speaks_and_the_caller_after_it() {
-    let world = ground(asks_an_expert).await.start_engine(KillPointFaults::no_kill());
+async fn delegate_text_streams_before_caller_text() {
+    let world = ground(call_expert_then_answer).await.start_engine(KillPointFaults::no_kill());
     let mut watch = world.engine.hub.subscribe(&World::session_key("me"));
     let accepted = world.send_text("me", "ask").await.unwrap();
     tokio::time::sleep(Duration::from_millis(4_500)).await;
@@ -110,7 +110,7 @@ fn each_once(shown: &[String], case: &str) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn wherever_the_engine_dies_each_text_is_shown_once_and_in_order() {
+async fn streamed_texts_appear_once_in_order_at_every_kill_point() {
     let points = [
         KillPoint::TurnClaimed,
         KillPoint::PromptBuilt,
@@ -129,7 +129,7 @@ async fn wherever_the_engine_dies_each_text_is_shown_once_and_in_order() {
     for point in points {
         for n in 1..=3 {
             let faults = KillPointFaults::at_point(point, n);
-            let world = ground(asks_an_expert).await.start_engine(Arc::clone(&faults));
+            let world = ground(call_expert_then_answer).await.start_engine(Arc::clone(&faults));
             let _ = tokio::time::timeout(Duration::from_secs(1), world.engine.accept_message(keyed())).await;
             let _ = tokio::time::timeout(Duration::from_secs(60), faults.wait_killed()).await;
             let world = world.kill().await.start_engine(KillPointFaults::no_kill());
@@ -142,7 +142,7 @@ async fn wherever_the_engine_dies_each_text_is_shown_once_and_in_order() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_the_caller_said_before_stays_above_the_expert() {
+async fn caller_text_before_delegation_stays_above_delegate_text() {
     fn author(prompt: &Prompt) -> ModelScript {
         match (is_expert(prompt), has_result(prompt)) {
             (true, _) => slowly('e', 6),
@@ -163,7 +163,9 @@ fn no() -> ScriptStep {
 }
 
 /// The caller says what it was answered; the expert says three words, and then what a case is about.
-fn asks_one_that_goes_on(with: fn(&Prompt) -> ModelScript) -> impl Fn(&Prompt) -> ModelScript + Send + Sync {
+fn asks_expert_that_continues(
+    with: fn(&Prompt) -> ModelScript,
+) -> impl Fn(&Prompt) -> ModelScript + Send + Sync {
     move |prompt| match (is_expert(prompt), prompt.messages.last()) {
         (true, _) if has_result(prompt) => with(prompt),
         (true, _) => slowly('e', 3).into_iter().chain(with(prompt)).collect(),
@@ -173,7 +175,7 @@ fn asks_one_that_goes_on(with: fn(&Prompt) -> ModelScript) -> impl Fn(&Prompt) -
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_expert_that_is_cut_short_is_marked_and_its_caller_gets_what_it_said() {
+async fn interrupted_delegate_text_is_marked_and_returned_to_caller() {
     let time_over = ("(Cut short: time limit reached.)", "timeout");
     let failed = ("(Cut short: failed.)", "error");
     type Case = (fn(&Prompt) -> ModelScript, (&'static str, &'static str));
@@ -193,7 +195,7 @@ async fn an_expert_that_is_cut_short_is_marked_and_its_caller_gets_what_it_said(
         ),
     ];
     for (case, (with, (mark, status))) in cases {
-        let ground = ground(asks_one_that_goes_on(with)).await;
+        let ground = ground(asks_expert_that_continues(with)).await;
         ground
             .tools
             .add_tool("nap", ToolEffect::Pure, ToolConsent::NotNeeded, |_| Box::pin(std::future::pending()));
@@ -218,8 +220,8 @@ async fn an_expert_that_is_cut_short_is_marked_and_its_caller_gets_what_it_said(
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_engine_that_drains_lets_the_expert_go_on_in_its_next_life() {
-    let world = ground(asks_an_expert).await.start_engine(KillPointFaults::no_kill());
+async fn draining_engine_lets_delegate_resume_after_restart() {
+    let world = ground(call_expert_then_answer).await.start_engine(KillPointFaults::no_kill());
     world.engine.accept_message(keyed()).await.unwrap();
     tokio::time::sleep(Duration::from_secs(3)).await;
     world.engine.start_draining();

@@ -72,7 +72,7 @@ async fn begun() -> World {
 }
 
 #[tokio::test(start_paused = true)]
-async fn people_see_sub_agents_and_name_them_by_number_label_or_run() {
+async fn subagents_command_finds_runs_by_number_label_or_id() {
     let world = begun().await;
     let listed = command(&world, "/subagents").await;
     let lines: Vec<&str> = listed.lines().collect();
@@ -96,7 +96,7 @@ async fn people_see_sub_agents_and_name_them_by_number_label_or_run() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn people_stop_sub_agents_and_are_told_which() {
+async fn kill_and_stop_commands_name_stopped_subagents() {
     let world = begun().await;
     assert_eq!(command(&world, "/subagents kill \"painter of walls\"").await, "It has ended: ok.");
     assert_eq!(command(&world, "/subagents kill digger").await, "Stopped: digger.");
@@ -116,7 +116,7 @@ fn typed(text: &str, id: &str) -> IngressMessage {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_person_tells_a_sub_agent_is_answered_to_that_person() {
+async fn steered_subagent_answers_in_persons_chat() {
     let world = begun().await;
     let before = world.ground.fake_channel.visible_messages().len();
     let line = typed("/subagents steer 1 how far are you?", "m1");
@@ -140,7 +140,7 @@ async fn what_a_person_tells_a_sub_agent_is_answered_to_that_person() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_person_begins_a_sub_agent_and_hears_of_its_end_where_they_asked() {
+async fn result_of_command_spawned_subagent_reaches_chat() {
     let world = World::with_provider(ScriptedProvider::new(with_two)).await;
     world.send_and_wait("hello").await;
     let line = typed("/subagents spawn do paint the door", "m1");
@@ -157,7 +157,7 @@ async fn a_person_begins_a_sub_agent_and_hears_of_its_end_where_they_asked() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_chat_goes_on_with_a_child_until_it_is_told_otherwise_or_its_time_is_over() {
+async fn focus_on_child_lasts_until_unfocus_or_ttl() {
     let mut ground = ground(CONFIG).await;
     ground.provider = ScriptedProvider::new(|prompt: &Prompt| match (task(prompt), results(prompt)) {
         (first, _) if first.contains("do dig") => {
@@ -217,7 +217,7 @@ fn tidy(prompt: &Prompt) -> ModelScript {
 }
 
 #[tokio::test(start_paused = true)]
-async fn children_are_archived_or_deleted_after_their_end_and_their_results_can_be_asked_for_a_day() {
+async fn ended_children_are_archived_or_deleted_and_results_stay_available() {
     let world = World::with_provider(ScriptedProvider::new(tidy)).await;
     world.send_and_wait("go").await;
     tokio::time::sleep(Duration::from_secs(30)).await;
@@ -270,7 +270,7 @@ async fn held() -> (World, SubagentRun) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_held_announce_is_seen_and_taken_up_when_a_person_writes() {
+async fn held_announce_is_delivered_when_person_writes() {
     let (world, run) = held().await;
     assert_eq!((run.held.as_deref(), run.status), (Some("autonomous_turns_exhausted"), RunStatus::Ok));
     let notice = world.ground.fake_channel.visible_messages();
@@ -284,7 +284,7 @@ async fn a_held_announce_is_seen_and_taken_up_when_a_person_writes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_person_dismisses_a_held_announce_and_no_turn_is_made_of_it() {
+async fn dismissed_held_announce_starts_no_turn() {
     let (world, run) = held().await;
     world.engine.dismiss_announce(&run.id).await.unwrap();
     assert!(world.engine.list_held_announces(10).await.unwrap().is_empty());
@@ -298,7 +298,7 @@ async fn a_person_dismisses_a_held_announce_and_no_turn_is_made_of_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_announce_whose_owner_is_gone_is_held_too() {
+async fn announce_to_deleted_owner_is_held() {
     let author = |prompt: &Prompt| match (task(prompt), results(prompt)) {
         (first, _) if first.contains("do part") => {
             vec![ScriptStep::Pause(Duration::from_secs(20)), ScriptStep::Say("done".into())]
@@ -318,7 +318,7 @@ async fn an_announce_whose_owner_is_gone_is_held_too() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_tree_shows_every_session_below_and_one_trace_goes_through_all_of_it() {
+async fn session_tree_shows_all_descendants_with_one_trace() {
     let author = |prompt: &Prompt| match (task(prompt), results(prompt)) {
         (first, _) if first.contains("do leaf") => vec![ScriptStep::Hang],
         (first, 0) if first.contains("do branch") => {
@@ -354,7 +354,7 @@ async fn a_tree_shows_every_session_below_and_one_trace_goes_through_all_of_it()
 }
 
 #[tokio::test(start_paused = true)]
-async fn stopping_the_parent_of_forty_running_sessions_ends_all_of_them_within_five_seconds() {
+async fn stopping_parent_ends_forty_sessions_within_five_seconds() {
     let author = |prompt: &Prompt| match (task(prompt), results(prompt)) {
         (first, _) if first.contains("do leaf") => vec![ScriptStep::Hang],
         (first, 0) if first.contains("do branch") => {
@@ -404,7 +404,7 @@ fn with_silent_child(prompt: &Prompt) -> ModelScript {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_child_that_ends_without_words_returns_its_last_tool_result() {
+async fn child_without_final_text_returns_last_tool_result() {
     let world = World::with_provider(ScriptedProvider::new(with_silent_child)).await;
     world.send_and_wait("begin").await;
     world.wait_settled().await;
@@ -416,7 +416,7 @@ async fn a_child_that_ends_without_words_returns_its_last_tool_result() {
 
 /// A child whose own child's announce is held: the person who writes in the chat releases it.
 #[tokio::test(start_paused = true)]
-async fn a_hold_inside_a_sub_agent_is_told_to_the_person_and_released_when_they_write() {
+async fn held_announce_in_subagent_is_released_when_person_writes() {
     let author = |prompt: &Prompt| match (task(prompt), results(prompt)) {
         (first, _) if first.contains("do leaf") => vec![ScriptStep::Say("leaf is done".into())],
         (first, 0) if first.contains("do branch") => {

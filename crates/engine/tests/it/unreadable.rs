@@ -25,7 +25,7 @@ fn call(name: &str, arguments: serde_json::Value) -> ScriptStep {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_that_can_not_be_read_is_told_to_the_model_which_tries_again() {
+async fn unparsable_call_is_reported_to_model_for_retry() {
     fn author(prompt: &Prompt) -> ModelScript {
         match results(prompt) {
             0 => vec![call("look", json!(BROKEN)), call("put", json!({}))],
@@ -53,7 +53,7 @@ async fn a_call_that_can_not_be_read_is_told_to_the_model_which_tries_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_model_that_never_writes_it_rightly_is_stopped_as_a_loop() {
+async fn repeated_unparsable_calls_end_as_loop() {
     let world = World::with_provider(ScriptedProvider::new(|_| vec![call("pay", json!(BROKEN))])).await;
     let answer = world.send_and_wait("go").await;
     assert_eq!(answer.error_code.as_deref(), Some("loop_detected"));
@@ -61,7 +61,7 @@ async fn a_model_that_never_writes_it_rightly_is_stopped_as_a_loop() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn callers_are_handed_only_calls_that_can_be_read() {
+async fn only_parsable_client_tool_calls_are_returned() {
     let model = ScriptedProvider::new(|prompt| match results(prompt) {
         0 => vec![call("theirs", json!(BROKEN))],
         _ => vec![call("theirs", json!(BROKEN)), call("theirs", json!({}))],

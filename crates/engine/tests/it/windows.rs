@@ -44,7 +44,7 @@ fn said(prompt: &Prompt) -> usize {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_message_that_is_longer_than_the_window_is_answered_and_so_is_what_follows() {
+async fn message_longer_than_context_window_is_answered() {
     let model = narrow(8_000);
     let world = World::with_provider(Arc::clone(&model) as _).await;
     let long = format!("the beginning {} the end", "word ".repeat(30_000));
@@ -59,7 +59,7 @@ async fn one_message_that_is_longer_than_the_window_is_answered_and_so_is_what_f
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_conversation_that_grows_beyond_an_unknown_window_goes_on() {
+async fn conversation_continues_past_unknown_context_window() {
     let model = narrow(8_000);
     let world = World::with_provider(Arc::clone(&model) as _).await;
     for n in 0..40 {
@@ -71,7 +71,7 @@ async fn a_conversation_that_grows_beyond_an_unknown_window_goes_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn folding_by_hand_takes_as_many_requests_as_the_history_needs() {
+async fn manual_compaction_splits_large_history_into_requests() {
     let roomy = World::with_provider(narrow(1_000_000)).await;
     for n in 0..30 {
         roomy.send_and_wait(&format!("{n}: {}", "word ".repeat(1_500))).await;
@@ -91,7 +91,7 @@ async fn folding_by_hand_takes_as_many_requests_as_the_history_needs() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn where_nothing_helps_a_way_out_is_named() {
+async fn context_overflow_error_suggests_new_conversation() {
     let world = World::with_provider(narrow(0)).await;
     let text = world.send_and_wait("hello").await.text;
     assert!(text.contains("/new"), "{text}");
@@ -106,7 +106,7 @@ fn endless() -> Arc<ScriptedProvider> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn endless_summaries_are_cut_and_not_asked_for_again_every_turn() {
+async fn endless_summaries_are_truncated_and_not_repeated_each_turn() {
     let model = endless();
     let world = World::with_provider(Arc::clone(&model) as _).await;
     let mut settings = world.ground.settings.clone();

@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_is_said_again_without_its_first_pieces_is_told_once() {
+    fn pieces_replayed_after_a_gap_are_emitted_once() {
         for missed in 0..4 {
             let pieces = ["one ", "two ", "three ", "four"];
             let all = seen(&pieces.concat(), |progress, seen| {
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_comes_out_differently_is_told_whole_and_once() {
+    fn changed_answer_is_emitted_whole_and_once() {
         let missed = seen("one six", |progress, seen| {
             hear(progress, seen, &["one ", "two "]);
             progress.mark_missed();
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_is_said_again_from_its_beginning_goes_on_live() {
+    fn restarted_step_after_a_gap_continues_streaming() {
         let (mut progress, mut live) = (StreamProgress::default(), String::new());
         hear(&mut progress, &mut live, &["one ", "two "]);
         progress.mark_missed();
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_step_that_was_told_to_its_end_is_not_heard_again() {
+    fn pieces_of_an_ended_step_are_ignored() {
         let mut progress = StreamProgress::default();
         assert_eq!(progress.push_piece(0, "look").as_deref(), Some("look"));
         assert_eq!((progress.end_step(), progress.end_step()), (Some("\n\n"), None));
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn what_another_agent_said_is_told_once_however_often_it_is_said() {
+    fn repeated_delegate_frames_emit_text_once() {
         for heard in 0..4 {
             let (mut speeches, mut seen) = (DelegateStreams::default(), String::new());
             let run = RunId::new("r");
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn of_another_agent_that_ended_unheard_the_rest_is_told() {
+    fn delegate_end_after_a_gap_emits_missing_text() {
         let (mut speeches, run) = (DelegateStreams::default(), RunId::new("r"));
         assert_eq!(speeches.push_piece(&run, "one ").as_deref(), Some("one "));
         speeches.mark_missed();

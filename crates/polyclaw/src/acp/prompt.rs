@@ -142,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_and_images_come_with_the_words_and_the_rest_is_refused() {
+    fn prompt_accepts_files_and_images_and_rejects_other_blocks() {
         let blocks = json!([
             { "type": "text", "text": "Look" },
             { "type": "resource_link", "name": "a.rs", "uri": "file:///a.rs" },
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_turn_that_failed_is_an_error_and_every_other_end_has_a_word() {
+    fn failed_turn_is_an_error_and_others_get_stop_reason() {
         let reply = |state| TurnReply {
             message_id: None,
             text: "No.".to_owned(),

@@ -138,7 +138,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_calls_or_answers_or_nothing() {
+    fn editor_lines_parse_as_call_or_answer_or_none() {
         let call = |line: &str| match EditorMessage::parse(line.as_bytes()) {
             Some(EditorMessage::Call { id, method, .. }) => Some((id, method)),
             _ => None,
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_line_that_is_too_large_is_passed_over_and_the_next_one_read() {
+    async fn too_large_line_is_skipped_and_next_line_read() {
         let text = format!("one\n{}\nfive!\nend", "x".repeat(50));
         for size in [1, 7, 1_000] {
             let mut from = tokio::io::BufReader::with_capacity(size, text.as_bytes());
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_answer_finds_the_question_it_belongs_to() {
+    async fn editor_responses_are_matched_to_requests_by_id() {
         let (peer, mut written) = EditorPeer::with_receiver();
         let other = async {
             let (first, second) = (written.recv().await.unwrap(), written.recv().await.unwrap());

@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_is_shown_what_a_message_says_and_who_says_it() {
+    fn envelope_is_shown_to_session_with_text_and_origin() {
         for (payload, text, origin) in [
             (json!({ "text": "hi", "agent": "main" }), "hi", "agent:lab/main"),
             (json!({ "task": "look", "agent": "a/b" }), "look", "agent:lab/unknown"),
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trace_goes_on_where_it_is_known_and_begins_where_it_is_not() {
+    fn envelope_keeps_its_trace_or_starts_a_new_one() {
         let plain = letter("note", json!({}));
         assert_eq!(plain.trace(), TraceId::new("cp-m"));
         let traced = LeasedEnvelope { trace_id: Some("t1".to_owned()), ..plain };
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_task_has_a_result_and_all_else_a_response() {
+    fn handoff_is_answered_with_result_and_others_with_response() {
         assert_eq!(letter(HANDOFF_KIND, json!({})).reply_address().account, RESULT_KIND);
         assert_eq!(letter("note", json!({})).reply_address().account, RESPONSE_KIND);
         let again = LeasedEnvelope { correlation_id: Some("c".to_owned()), ..letter("note", json!({})) };

@@ -75,14 +75,14 @@ mod tests {
     }
 
     #[test]
-    fn the_list_narrows_as_you_type() {
+    fn completion_list_narrows_while_typing() {
         assert!(names("/").len() > 10);
         assert_eq!(names("/mod"), ["models", "model"]);
         assert!(names("/model x").is_empty() && names("mod").is_empty() && names("/etc").is_empty());
     }
 
     #[test]
-    fn the_selection_goes_round() {
+    fn completion_selection_wraps_around() {
         let mut completion = CommandCompletion::default();
         completion.previous("/mod");
         assert_eq!(completion.selected_offer("/mod").unwrap().name, "model");

@@ -169,7 +169,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn arguments_are_shown_as_people_read_them() {
+    fn tool_arguments_are_shown_in_readable_form() {
         for (value, shown) in [
             (json!({ "command": "ls -l" }), "ls -l"),
             (json!({ "path": "a", "lines": 3 }), "path=a lines=3"),

@@ -27,7 +27,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_come_back_as_they_were_sent() {
+    fn multiline_history_is_read_back_unchanged() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("chat_history");
         append_history(&path, "one");

@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn letters_of_any_size_are_typed_moved_over_and_deleted() {
+    fn cursor_and_deletion_handle_multibyte_characters() {
         let mut input = typed("aä日🦀");
         input.move_left();
         input.move_left();
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn words_and_line_ends_are_deleted() {
+    fn words_and_parts_of_lines_are_deleted() {
         let mut input = typed("one two  three");
         input.delete_word();
         assert_eq!(input.text(), "one two  ");
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn up_moves_in_the_text_first_and_in_the_history_then() {
+    fn up_key_moves_in_text_before_history() {
         let mut input = InputLine::with_history(vec!["old".into(), "older line".into()]);
         input.insert("ab\ncd");
         input.move_up();
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_sent_is_remembered_once() {
+    fn repeated_input_is_stored_once_in_history() {
         let mut input = typed("hi");
         assert_eq!(input.take_text(), "hi");
         input.insert("hi");

@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn code_blocks_and_headings_are_set_apart() {
+    fn code_blocks_and_headings_are_rendered_without_marks() {
         assert_eq!(
             shown("# Title\n```rust\nlet **x** = 1;\n\n  y\n```\nend"),
             ["Title", "  rust", "│ let **x** = 1;", "│ ", "│   y", "end"]

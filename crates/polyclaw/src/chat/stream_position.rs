@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_goes_on_where_it_broke_and_after_a_gap_with_all_that_is_left() {
+    fn stream_resumes_after_last_frame_and_restarts_after_a_gap() {
         let mut place = StreamPosition::default();
         assert_eq!(after(&place), "");
         assert!(place.advance_to(&hello("a-b", 7)));

@@ -191,7 +191,7 @@ fn a_message_is_sent_accepted_and_answered() {
 }
 
 #[test]
-fn another_agent_speaks_under_its_name_and_once() {
+fn delegate_text_is_shown_once_under_agent_name() {
     let mut model = chat();
     started(&mut model, "t1");
     let says = |model: &mut ChatState, kind: &str, text: &str| {
@@ -225,7 +225,7 @@ fn another_agent_speaks_under_its_name_and_once() {
 }
 
 #[test]
-fn a_frame_that_comes_before_the_answer_of_the_post_is_the_same_message() {
+fn accepted_frame_before_post_response_is_same_message() {
     let mut model = chat();
     let effects = send(&mut model, "hello");
     frame(
@@ -242,7 +242,7 @@ fn a_frame_that_comes_before_the_answer_of_the_post_is_the_same_message() {
 }
 
 #[test]
-fn a_message_sent_while_it_runs_waits_until_its_turn_starts() {
+fn message_sent_during_a_turn_waits_for_its_own_turn() {
     let mut model = chat();
     started(&mut model, "t1");
     send(&mut model, "and this");
@@ -267,7 +267,7 @@ fn a_message_sent_while_it_runs_waits_until_its_turn_starts() {
 }
 
 #[test]
-fn what_no_person_typed_is_shown_as_who_wrote_it_live_and_stored() {
+fn internal_message_is_shown_with_its_origin() {
     let text = "[@agent:Expert#expert] finish";
     let mut live = chat();
     let accepted = json!({ "message_id": "m1", "turn_id": "t1", "origin": "agent:expert", "text": text });
@@ -286,7 +286,7 @@ fn what_no_person_typed_is_shown_as_who_wrote_it_live_and_stored() {
 }
 
 #[test]
-fn an_agent_has_the_same_heading_live_and_after_a_reload() {
+fn delegate_heading_is_same_live_and_after_reload() {
     let result = json!({ "streamed": true, "run_id": "r1", "agent_id": "expert", "response": "It is 42." });
     let message = json!({ "id": "m1", "role": "tool", "text": result.to_string(), "turn_id": "t1",
         "parts": [{ "type": "tool_result", "call_id": "c1", "name": "delegate_to_agent", "is_error": false }] });
@@ -304,7 +304,7 @@ fn an_agent_has_the_same_heading_live_and_after_a_reload() {
 }
 
 #[test]
-fn what_another_window_says_is_shown_too() {
+fn message_from_another_client_is_shown() {
     let mut model = chat();
     frame(
         &mut model,
@@ -315,7 +315,7 @@ fn what_another_window_says_is_shown_too() {
 }
 
 #[test]
-fn frames_of_a_turn_whose_end_was_seen_change_nothing() {
+fn frames_of_an_ended_turn_are_ignored() {
     let mut model = chat();
     delta(&mut model, "t1", "one");
     ended(&mut model, "t1", "done", Some("one"));
@@ -325,7 +325,7 @@ fn frames_of_a_turn_whose_end_was_seen_change_nothing() {
 }
 
 #[test]
-fn a_fallback_model_starts_over_and_a_tool_parts_the_text() {
+fn fallback_restarts_answer_and_tool_call_splits_it() {
     let mut model = chat();
     delta(&mut model, "t1", "half an ans");
     frame(&mut model, "turn.restarted", json!({ "turn_id": "t1" }));
@@ -354,7 +354,7 @@ fn a_fallback_model_starts_over_and_a_tool_parts_the_text() {
 }
 
 #[test]
-fn a_question_is_answered_with_a_key_while_nothing_is_typed() {
+fn approval_is_answered_by_key_only_while_input_is_empty() {
     let mut model = chat();
     frame(
         &mut model,
@@ -378,7 +378,7 @@ fn a_question_is_answered_with_a_key_while_nothing_is_typed() {
 }
 
 #[test]
-fn a_question_is_answered_with_a_word_and_enter_too() {
+fn approval_is_answered_by_typed_word_and_enter() {
     let asked = json!({ "approval_id": "a1", "turn_id": "t1", "tool": "shell", "arguments": {} });
     let approve = [ChatEffect::Decide { id: "a1".into(), decision: ApprovalDecision::Approve }];
     // The word was typed before the request appeared.
@@ -401,7 +401,7 @@ fn a_question_is_answered_with_a_word_and_enter_too() {
 }
 
 #[test]
-fn a_question_closes_when_it_expires_and_when_its_turn_ends() {
+fn approval_closes_when_it_expires_or_its_turn_ends() {
     let mut model = chat();
     for (id, turn) in [("a1", "t1"), ("a2", "t2")] {
         let asked = json!({ "approval_id": id, "turn_id": turn, "tool": "shell", "arguments": {} });
@@ -418,7 +418,7 @@ fn a_question_closes_when_it_expires_and_when_its_turn_ends() {
 }
 
 #[test]
-fn escape_stops_the_turn_and_ctrl_c_leaves_at_the_second_time() {
+fn escape_stops_turn_and_second_ctrl_c_quits() {
     let mut model = chat();
     assert!(key(&mut model, KeyCode::Esc).is_empty());
     started(&mut model, "t1");
@@ -462,7 +462,7 @@ fn slash_commands_are_completed_and_sent_as_commands() {
 }
 
 #[test]
-fn the_stored_conversation_replaces_what_was_seen_but_not_what_is_unsent() {
+fn stored_transcript_replaces_live_entries_but_not_unsent_messages() {
     let mut model = chat();
     delta(&mut model, "t1", "a piece of");
     send(&mut model, "not accepted yet");
@@ -493,12 +493,12 @@ fn the_stored_conversation_replaces_what_was_seen_but_not_what_is_unsent() {
 }
 
 #[test]
-fn a_gap_in_the_stream_reads_the_conversation_again() {
+fn replay_gap_reloads_the_conversation() {
     assert_eq!(frame(&mut chat(), "replay.gap", json!({})), [ChatEffect::Reload]);
 }
 
 #[test]
-fn a_failed_turn_says_why_and_a_refused_message_too() {
+fn failed_turn_and_refused_message_show_their_reason() {
     let mut model = chat();
     ended(&mut model, "t1", "failed", Some("The model did not answer."));
     let effects = send(&mut model, "hello");
@@ -509,7 +509,7 @@ fn a_failed_turn_says_why_and_a_refused_message_too() {
 }
 
 #[test]
-fn the_state_of_the_link_is_shown() {
+fn connection_state_is_shown_in_chat() {
     let mut model = chat();
     assert!(screen(&mut model, 60, 8).contains("ready"));
     model.handle_event(ChatEvent::Link(LinkState::Lost));
@@ -517,7 +517,7 @@ fn the_state_of_the_link_is_shown() {
 }
 
 #[test]
-fn scrolling_ends_at_the_first_line_and_sending_goes_back_to_the_last() {
+fn scrolling_stops_at_first_line_and_sending_jumps_to_last() {
     let mut model = chat();
     for n in 0..50 {
         ended(&mut model, &format!("t{n}"), "done", Some(&format!("answer {n}")));
@@ -532,7 +532,7 @@ fn scrolling_ends_at_the_first_line_and_sending_goes_back_to_the_last() {
 }
 
 #[test]
-fn several_lines_are_typed_pasted_and_fit_any_size_of_screen() {
+fn multiline_input_renders_at_any_screen_size() {
     let mut model = chat();
     type_in(&mut model, "one");
     ctrl(&mut model, 'j');
@@ -545,7 +545,7 @@ fn several_lines_are_typed_pasted_and_fit_any_size_of_screen() {
 }
 
 #[test]
-fn an_answer_cut_at_the_length_limit_says_so_live_and_stored() {
+fn answer_cut_at_length_limit_is_marked_live_and_stored() {
     let mut live = chat();
     started(&mut live, "t1");
     let end = json!({ "turn_id": "t1", "state": "done", "text": "and then the", "truncated": true });
@@ -560,7 +560,7 @@ fn an_answer_cut_at_the_length_limit_says_so_live_and_stored() {
 }
 
 #[test]
-fn the_section_of_teams_is_beside_the_conversation_and_follows_what_happens() {
+fn team_panel_follows_team_changes_while_open() {
     let mut model = chat();
     assert_eq!(frame(&mut model, "team.changed", json!({ "change": {} })), [], "nobody looks");
     assert_eq!(ctrl(&mut model, 't'), [ChatEffect::FetchTeams]);
@@ -587,7 +587,7 @@ fn the_section_of_teams_is_beside_the_conversation_and_follows_what_happens() {
 }
 
 #[test]
-fn the_section_of_teams_says_what_waits_what_fails_and_what_is_left_out() {
+fn team_panel_shows_waiting_and_failing_and_omitted_items() {
     let mut model = chat();
     ctrl(&mut model, 't');
     let streak = json!({ "since": NOON, "code": "provider_failed", "failures": 3 });

@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_end_at_spaces_and_long_words_are_cut() {
+    fn lines_wrap_at_spaces_and_long_words_are_cut() {
         assert_eq!(rows("one two three", 8), ["one two", "three"]);
         assert_eq!(rows("one two", 7), ["one two"]);
         assert_eq!(rows("abcdefgh", 3), ["abc", "def", "gh"]);
@@ -89,13 +89,13 @@ mod tests {
     }
 
     #[test]
-    fn wide_letters_take_two_columns() {
+    fn wide_characters_take_two_columns() {
         assert_eq!(rows("日本語", 4), ["日本", "語"]);
         assert_eq!(rows("a日b", 2), ["a", "日", "b"]);
     }
 
     #[test]
-    fn styles_stay_with_their_letters() {
+    fn wrapped_text_keeps_its_styles() {
         let line = Line::from(vec!["plain ".into(), "bold".bold()]);
         let rows = wrap_line(&line, 6);
         assert_eq!(rows[1].spans[0], Span::from("bold").bold());

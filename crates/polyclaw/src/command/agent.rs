@@ -154,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_line_that_is_written_as_a_command_is_one() {
+    fn only_a_single_line_with_slash_is_a_command() {
         assert!(is_command("/status") && is_command(" /model openai/x\n"));
         // `-` means stdin, whatever it contains.
         for message in ["-", "status", "/stop\nis what I typed. Why?", "/new\r\n/help"] {

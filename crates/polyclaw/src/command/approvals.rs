@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_question_is_shown_with_its_session_and_its_end() {
+    fn approval_text_shows_session_and_expiry() {
         let asked = json!({ "id": "a", "session_key": "agent:main:main", "turn_id": "t", "call_id": "c", "tool": "shell",
             "arguments": {}, "fingerprint": "f", "question": "Run it?", "requested_by": "ann", "origin": null,
             "decided_by": null, "state": "pending", "reason": null, "expires_at": "2026-01-02T03:04:05.000Z",

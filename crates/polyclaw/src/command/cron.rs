@@ -250,7 +250,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn where_an_answer_goes_is_read_with_and_without_an_account() {
+    fn delivery_address_is_parsed_with_and_without_account() {
         assert_eq!(parse_address("telegram:-7").unwrap(), json!({ "channel": "telegram", "peer": "-7" }));
         let whole = parse_address("matrix:work:!room:example.org").unwrap();
         assert_eq!(whole, json!({ "channel": "matrix", "account": "work", "peer": "!room:example.org" }));

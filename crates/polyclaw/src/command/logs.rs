@@ -144,7 +144,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_lines_of_a_level_are_found_however_many_others_came_after() {
+    fn last_lines_of_a_level_are_found_behind_other_lines() {
         let dir = tempfile::tempdir().unwrap();
         let log = dir.path().join("daemon.log");
         let failed = |n: u32| format!("2026-11-17T03:00:0{n}Z ERROR failed {n}");
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn secrets_in_the_log_are_not_shown() {
+    fn secrets_in_log_lines_are_redacted() {
         let dir = tempfile::tempdir().unwrap();
         let log = dir.path().join("daemon.log");
         let key = ["sk-proj-", "abc1DEFghi2JKLmno3PQRstu4VWX"].concat();

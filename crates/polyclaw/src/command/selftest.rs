@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_long_run_gives_signs_of_life_and_not_too_many() {
+    fn selftest_prints_a_bounded_number_of_progress_lines() {
         let text_of = |all: u64, redrawn: bool| {
             (0..=all).filter(|done| should_print_progress(*done, all, redrawn)).count()
         };

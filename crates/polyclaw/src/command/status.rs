@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_wrong_is_said_and_nothing_where_nothing_is() {
+    fn health_problems_lists_only_unhealthy_parts() {
         let text_of = |store: &str, state: &str| {
             let health = json!({
                 "status": "degraded", "version": "1", "uptime_ms": 1, "channels": [],

@@ -382,14 +382,14 @@ mod tests {
     }
 
     #[test]
-    fn what_a_model_wrote_does_not_steer_the_terminal() {
+    fn control_characters_in_team_text_are_escaped() {
         let team = team(json!({ "name": "a", "description": "\u{1b}]0;x\u{7}for you" }));
         let shown = team_text(&CliOutput::new(false), &team);
         assert!(shown.contains("<U+001B>]0;x<U+0007>for you") && !shown.contains('\u{7}'), "{shown:?}");
     }
 
     #[test]
-    fn a_team_fits_a_terminal_and_says_who_waits() {
+    fn team_text_fits_terminal_and_shows_pending_plans() {
         let long = "word ".repeat(40);
         let ann = json!({ "name": "ann", "role": long, "session_key": "s", "agent_id": "main", "color": "red",
             "capabilities": [], "status": "idle", "plan": "submitted", "tasks": ["#3 Draw it", "#12 Hang it"],
@@ -411,7 +411,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_is_counted_in_words_and_told_by_the_clock_here() {
+    fn failure_streak_text_shows_count_and_duration() {
         let since = Millis::parse("2020-01-01T00:00:00.000Z").unwrap();
         let streak =
             FailureStreakView { since, code: "provider_failed".to_owned(), failures: 1, retry_at: None };

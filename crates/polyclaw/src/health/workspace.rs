@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_folder_is_there_can_be_made_or_has_something_in_its_way() {
+    fn folder_obstacle_names_file_or_link_in_the_path() {
         let home = tempfile::tempdir().unwrap();
         std::fs::write(home.path().join("file"), "x").unwrap();
         std::os::unix::fs::symlink("nowhere", home.path().join("link")).unwrap();

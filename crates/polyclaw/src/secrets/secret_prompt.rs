@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_line_end_is_not_part_of_the_value() {
+    fn piped_secret_loses_one_trailing_line_ending() {
         for (given, value) in [("abc\n", "abc"), ("abc\r\n", "abc"), ("abc", "abc"), ("a\nb\n\n", "a\nb\n")] {
             assert_eq!(read_piped(given.as_bytes()).unwrap(), value);
         }

@@ -13,7 +13,7 @@ fn value(home: &Home, name: &str) -> Option<String> {
 }
 
 #[test]
-fn a_value_comes_back_and_is_nowhere_in_the_files() {
+fn secret_is_read_back_and_never_stored_in_plain_text() {
     let (_dir, home) = home();
     let secrets = SecretStore::for_home(&home);
     secrets.set("bot", &Secret::new("canary-4711")).unwrap();
@@ -37,7 +37,7 @@ fn a_value_comes_back_and_is_nowhere_in_the_files() {
 }
 
 #[test]
-fn rotating_leaves_the_values_and_no_trace_of_the_old_key() {
+fn key_rotation_keeps_values_and_removes_old_key() {
     let (_dir, home) = home();
     let secrets = SecretStore::for_home(&home);
     secrets.set("bot", &Secret::new("canary-4711")).unwrap();
@@ -52,7 +52,7 @@ fn rotating_leaves_the_values_and_no_trace_of_the_old_key() {
 }
 
 #[test]
-fn a_crash_while_rotating_leaves_a_store_that_opens() {
+fn crash_during_key_rotation_leaves_store_readable() {
     let (_dir, home) = home();
     let secrets = SecretStore::for_home(&home);
     secrets.set("bot", &Secret::new("canary-4711")).unwrap();
@@ -66,7 +66,7 @@ fn a_crash_while_rotating_leaves_a_store_that_opens() {
 }
 
 #[test]
-fn entries_can_not_be_swapped_or_changed() {
+fn swapped_secret_entries_do_not_decrypt() {
     let (_dir, home) = home();
     let secrets = SecretStore::for_home(&home);
     secrets.set("a", &Secret::new("value of a")).unwrap();
@@ -82,7 +82,7 @@ fn entries_can_not_be_swapped_or_changed() {
 }
 
 #[test]
-fn changes_made_at_the_same_time_are_all_kept() {
+fn concurrent_secret_changes_are_all_kept() {
     let (_dir, home) = home();
     std::thread::scope(|scope| {
         for n in 0..8 {
@@ -95,7 +95,7 @@ fn changes_made_at_the_same_time_are_all_kept() {
 }
 
 #[test]
-fn a_value_typed_in_place_of_the_name_is_not_repeated() {
+fn invalid_secret_name_is_not_repeated_in_error() {
     let failure = check_name("sk-canary 4711").unwrap_err();
     assert!(!format!("{failure:?}").contains("canary"));
 }

@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_property_list_names_the_program_and_the_home() {
+    fn launchd_unit_names_program_and_home_and_environment() {
         let service = ServiceSpec {
             program: "/opt/a & b/polyclaw".into(),
             home: "/Users/x/.polyclaw".into(),

@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_unit_listens_where_whoever_installs_it_would() {
+    fn systemd_unit_keeps_home_and_port_of_installer() {
         let service = ServiceSpec {
             program: "/usr/bin/polyclaw".into(),
             home: "/home/x/.polyclaw".into(),
@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_is_one_word_whatever_is_in_it() {
+    fn systemd_paths_are_quoted_and_escaped() {
         for (text, expected) in [
             ("/usr/bin/polyclaw", r#""/usr/bin/polyclaw""#),
             ("/a b/c", r#""/a b/c""#),

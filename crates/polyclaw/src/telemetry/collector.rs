@@ -57,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_sent_unless_somebody_says_where() {
+    fn collector_is_disabled_without_an_endpoint() {
         assert!(find(&TelemetryConfig::default(), &[]).is_none());
         let named = TelemetryConfig { endpoint: Some("http://a:4318/".into()), ..TelemetryConfig::default() };
         assert_eq!(find(&named, &[]).unwrap().url, "http://a:4318/v1/traces");
@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn the_standard_variables_are_understood() {
+    fn standard_otel_variables_are_read() {
         let found = find(
             &TelemetryConfig::default(),
             &[

@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_span_is_written_as_the_protocol_says() {
+    fn span_is_encoded_as_otlp_json() {
         let one = Span {
             trace: OtelTraceId(0xab),
             id: OtelSpanId(0xcd),

@@ -165,12 +165,12 @@ mod tests {
     }
 
     /// A response without a content length.
-    fn unmeasured(body: &str) -> String {
+    fn response_without_length(body: &str) -> String {
         format!("HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n{body}")
     }
 
     #[tokio::test]
-    async fn a_download_that_broke_off_goes_on_where_it_was() {
+    async fn interrupted_download_resumes_with_a_range_request() {
         let answers = vec![answer("200 OK", 10, "01234"), rest("5-9/10", "56789")];
         let (address, requests) = server(answers);
         let folder = tempfile::tempdir().unwrap();
@@ -191,13 +191,13 @@ mod tests {
 
     /// The partial file before, the response, the error message, and the partial file after.
     #[tokio::test]
-    async fn what_is_not_the_file_is_refused_and_never_begins_a_later_download() {
+    async fn wrong_response_is_refused_and_keeps_partial_file() {
         let page = "<html>Welcome</html>";
         let cases = [
             (None, answer("200 OK", 4, "<ht>"), "less than the 10 bytes", None),
             (None, answer("200 OK", page.len(), page), "more than the 10 bytes", None),
-            (None, unmeasured("<ht>"), "less than the 10 bytes", None),
-            (None, unmeasured(page), "more than the 10 bytes", None),
+            (None, response_without_length("<ht>"), "less than the 10 bytes", None),
+            (None, response_without_length(page), "more than the 10 bytes", None),
             (Some("012"), answer("200 OK", 4, "<ht>"), "less than the 10 bytes", Some("012")),
             (Some("012"), rest("0-9/10", "0123456789"), "wrong part", Some("012")),
             (Some("012"), rest("3-9/27", "3456789"), "wrong part", Some("012")),
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_server_that_knows_no_ranges_starts_over() {
+    async fn server_without_range_support_restarts_download() {
         let (address, requests) = server(vec![answer("200 OK", 10, "abcdefghij")]);
         let folder = tempfile::tempdir().unwrap();
         let to = folder.path().join("part");
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mirror_is_an_address_of_the_web() {
+    fn mirror_must_be_an_http_url() {
         assert_eq!(check_mirror_url("https://hub.example/models/").unwrap(), "https://hub.example/models");
         for stated in ["nonsense", "hub.example", "ftp://hub.example", "http://", "file:///x"] {
             let failure = check_mirror_url(stated).unwrap_err();

@@ -176,7 +176,7 @@ mod tests {
     };
 
     #[tokio::test]
-    async fn a_wrong_file_leaves_a_begun_download_as_it_was_and_a_right_one_takes_its_place() {
+    async fn only_a_right_local_file_replaces_a_partial_download() {
         let folder = tempfile::tempdir().unwrap();
         let models = ModelDir(folder.path().join("models"));
         let part = &DIGITS.parts[0];

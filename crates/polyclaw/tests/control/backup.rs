@@ -43,7 +43,7 @@ fn restored(from: &Path) -> (Plane, i32, Value) {
 }
 
 #[test]
-fn a_running_home_is_copied_and_a_copy_becomes_a_home_that_works() {
+fn backup_of_running_home_restores_to_a_working_home() {
     let (plane, instance) = busy(3);
     let to = plane.dir.path().join("copy");
     let (exit, made) = copied(&plane, &to);
@@ -85,7 +85,7 @@ fn walk(folder: &Path) -> Vec<PathBuf> {
 type Damage = fn(&Path);
 
 #[test]
-fn a_damaged_copy_is_not_restored() {
+fn damaged_backup_is_not_restored() {
     let (plane, _) = busy(1);
     let damages: [(&str, Damage); 3] = [
         ("was changed", |copy| {
@@ -108,12 +108,12 @@ fn a_damaged_copy_is_not_restored() {
 
 /// Killed halfway, neither leaves anything that looks complete, and the next attempt succeeds.
 #[test]
-fn what_is_killed_half_way_leaves_nothing_that_looks_whole() {
+fn killed_backup_or_restore_leaves_nothing_that_looks_complete() {
     let (plane, instance) = busy(800);
     let to = plane.dir.path().join("copy");
     let target =
         |home: &Path| home.join("cp/instances").join(instance["id"].as_str().unwrap()).join("workspace/many");
-    kill_when(
+    kill_once_files_are_copied(
         &plane,
         &["backup", &to.display().to_string()],
         &target(&plane.dir.path().join("copy.unfinished")),
@@ -124,7 +124,12 @@ fn what_is_killed_half_way_leaves_nothing_that_looks_whole() {
     assert_eq!(exit, 0, "{answer}");
     let other = Plane::idle();
     let from = to.display().to_string();
-    kill_when(&other, &["restore", &from], &target(&other.dir.path().join("home.unfinished")), &other.home());
+    kill_once_files_are_copied(
+        &other,
+        &["restore", &from],
+        &target(&other.dir.path().join("home.unfinished")),
+        &other.home(),
+    );
     assert!(!other.home().exists());
     let (exit, answer) = other.run(&["restore", &from]);
     assert_eq!(exit, 0, "{answer}");
@@ -133,7 +138,7 @@ fn what_is_killed_half_way_leaves_nothing_that_looks_whole() {
 }
 
 /// Runs a command and kills it once it has copied something. If it was faster, its result is removed and it is retried.
-fn kill_when(plane: &Plane, args: &[&str], many: &Path, made: &Path) {
+fn kill_once_files_are_copied(plane: &Plane, args: &[&str], many: &Path, made: &Path) {
     for _ in 0..20 {
         let mut child = plane.command(args).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         // Polled without a pause, because a fast machine finishes quickly.

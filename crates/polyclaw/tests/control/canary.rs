@@ -18,7 +18,7 @@ fn planted() -> Value {
 }
 
 #[test]
-fn no_answer_no_log_and_no_list_has_a_secret_in_it() {
+fn no_secret_appears_in_answers_or_frames_or_logs() {
     let plane = Plane::new();
     let made = plane.post("/instances", json!({ "name": "one", "port": free_port() })).ok();
     let etag = plane.get("/instances/one/config").etag.unwrap();
@@ -97,7 +97,7 @@ fn no_answer_no_log_and_no_list_has_a_secret_in_it() {
 const KEY: &str = "sk-proj-c0ffee4711c0ffee4711c0ffee4711c0ffee4711";
 
 #[test]
-fn no_refusal_says_the_secret_that_was_put_in_the_wrong_place() {
+fn refusals_do_not_repeat_a_misplaced_secret() {
     let plane = Plane::new();
     plane.create("one");
     let message =

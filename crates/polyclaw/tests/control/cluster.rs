@@ -10,7 +10,7 @@ use crate::plane::Plane;
 use crate::sockets::Socket;
 
 #[test]
-fn tasks_usage_and_events_of_an_instance_on_postgresql_are_its_own_words() {
+fn postgres_instance_reports_tasks_usage_and_events_itself() {
     let (model, plane) = (ModelServer::start(), Plane::new());
     let path = plane.folder(&plane.create("one")).join("config.toml");
     let config = format!(

@@ -10,7 +10,7 @@ use crate::plane::{Plane, wait};
 use crate::sockets::Socket;
 
 #[test]
-fn what_can_not_be_read_is_closed_with_4400_and_what_is_not_there_with_4404() {
+fn invalid_socket_parameters_close_4400_and_unknown_instances_4404() {
     let plane = Plane::new();
     plane.create("one");
     for (path, code, end) in [
@@ -31,7 +31,7 @@ fn what_can_not_be_read_is_closed_with_4400_and_what_is_not_there_with_4404() {
 }
 
 #[test]
-fn what_goes_wrong_inside_is_closed_with_4500_and_not_explained() {
+fn internal_socket_error_closes_4500_without_details() {
     let plane = Plane::new();
     let log = plane.folder(&plane.create("one")).join("logs/daemon.log");
     // A log that is a folder cannot be followed.
@@ -44,7 +44,7 @@ fn what_goes_wrong_inside_is_closed_with_4500_and_not_explained() {
 }
 
 #[test]
-fn a_page_of_another_origin_gets_no_socket() {
+fn sockets_refuse_foreign_origins() {
     let plane = Plane::new();
     plane.started("one");
     for path in [
@@ -76,7 +76,7 @@ fn a_page_of_another_origin_gets_no_socket() {
 
 /// The real server with a shorter time than the usual 90 seconds.
 #[test]
-fn who_says_nothing_for_too_long_is_let_go_and_who_pings_is_not() {
+fn idle_socket_is_closed_and_pinging_one_stays_open() {
     let mut plane = Plane::idle();
     plane.environment = vec![("POLYCLAW_CP_IDLE_SECS", "3".to_owned())];
     plane.serve();

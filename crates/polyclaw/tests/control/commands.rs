@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::plane::{Plane, free_port, is_alive, signal, until};
 
 #[test]
-fn every_verb_works_from_the_command_line() {
+fn every_instance_verb_works_from_the_command_line() {
     let plane = Plane::new();
     let port = free_port().to_string();
     let run = |args: &[&str]| plane.run(&[&["instances"], args].concat());
@@ -84,7 +84,7 @@ fn up(plane: &Plane, args: &[&str]) -> (Up, Value) {
 }
 
 #[test]
-fn up_adopts_the_home_as_its_first_instance_and_ends_it_again() {
+fn up_adopts_home_as_first_instance_and_stops_it() {
     let model = ModelServer::start();
     ["one", "two"].iter().for_each(|text| model.push(ReplyScript::reply(*text).usage(10, 5)));
     let plane = Plane::idle();
@@ -162,7 +162,7 @@ fn up_adopts_the_home_as_its_first_instance_and_ends_it_again() {
 }
 
 #[test]
-fn closing_the_terminal_of_up_ends_what_it_runs_and_what_one_that_was_killed_left() {
+fn closing_terminal_of_up_stops_its_and_adopted_instances() {
     let plane = Plane::idle();
     fs::create_dir_all(plane.home()).unwrap();
     fs::write(plane.home().join("config.toml"), format!("[gateway]\nport = {}\n", free_port())).unwrap();
@@ -180,7 +180,7 @@ fn closing_the_terminal_of_up_ends_what_it_runs_and_what_one_that_was_killed_lef
 }
 
 #[test]
-fn a_new_instance_that_names_no_model_says_so() {
+fn new_instance_without_model_returns_a_hint() {
     let plane = Plane::new();
     for (name, has_main) in [("first", false), ("main", false), ("one", true)] {
         let made = plane.run(&["instances", "create", name, "--port", &free_port().to_string()]).1;
@@ -194,7 +194,7 @@ fn a_new_instance_that_names_no_model_says_so() {
 }
 
 #[test]
-fn a_text_that_is_not_taken_is_kept_for_whoever_wrote_it() {
+fn refused_config_edit_keeps_the_edited_text() {
     let plane = Plane::new();
     plane.create("one");
     let edit = |script: &str| {
@@ -219,7 +219,7 @@ fn a_text_that_is_not_taken_is_kept_for_whoever_wrote_it() {
 }
 
 #[test]
-fn up_finds_a_daemon_that_runs_already_and_leaves_it_running() {
+fn up_adopts_running_daemon_and_leaves_it_running() {
     let plane = Plane::idle();
     fs::create_dir_all(plane.home()).unwrap();
     let port = free_port();

@@ -28,7 +28,7 @@ fn patch(plane: &Plane, etag: &str, body: Value) -> Answer {
 }
 
 #[test]
-fn a_config_is_read_compared_changed_and_refused() {
+fn config_is_read_diffed_and_written_with_etag_and_masks() {
     let plane = Plane::new();
     let (made, etag) = with_secret(&plane);
     let path = plane.folder(&made).join("config.toml");
@@ -100,7 +100,7 @@ fn a_config_is_read_compared_changed_and_refused() {
 }
 
 #[test]
-fn the_command_line_reads_and_changes_configs_too() {
+fn command_line_reads_and_changes_configs() {
     let plane = Plane::new();
     let (made, _) = with_secret(&plane);
     let run = |args: &[&str]| plane.run(&[&["instances", "config"], args].concat());
@@ -130,7 +130,7 @@ fn the_command_line_reads_and_changes_configs_too() {
 }
 
 #[test]
-fn of_a_hundred_writers_one_wins_each_version() {
+fn one_of_a_hundred_config_writers_wins_each_version() {
     let plane = Plane::new();
     let (made, etag) = with_secret(&plane);
     let path = plane.folder(&made).join("config.toml");
@@ -161,7 +161,7 @@ fn of_a_hundred_writers_one_wins_each_version() {
 }
 
 #[test]
-fn a_running_instance_takes_a_change_up_or_keeps_the_old() {
+fn running_instance_reloads_config_or_keeps_the_old_one() {
     let plane = Plane::new();
     let (made, etag) = with_secret(&plane);
     let pid = plane.start("one")["pid"].as_i64().unwrap();
@@ -217,7 +217,7 @@ fn called(folder: &Path, instance: &Value, host: &str) -> String {
 }
 
 #[test]
-fn a_config_that_is_not_there_is_told_from_an_instance_that_is_not() {
+fn missing_config_and_unknown_instance_have_different_codes() {
     let plane = Plane::new();
     let made = plane.create("one");
     fs::remove_file(plane.folder(&made).join("config.toml")).unwrap();
@@ -235,7 +235,7 @@ fn a_config_that_is_not_there_is_told_from_an_instance_that_is_not() {
 }
 
 #[test]
-fn a_server_that_is_killed_while_it_writes_leaves_a_whole_file() {
+fn killed_server_leaves_config_and_backup_intact() {
     let mut plane = Plane::new();
     let (made, _) = with_secret(&plane);
     let path = plane.folder(&made).join("config.toml");
@@ -264,7 +264,7 @@ fn a_server_that_is_killed_while_it_writes_leaves_a_whole_file() {
 }
 
 #[test]
-fn a_change_of_whatever_is_there_needs_no_version_and_a_secret_of_the_wrong_kind_is_not_shown() {
+fn wildcard_etag_writes_and_mistyped_secret_is_not_shown() {
     let plane = Plane::new();
     let (_, etag) = with_secret(&plane);
     let changed = patch(&plane, "*", json!({ "turns": { "max_rounds": 5 } }));
@@ -279,7 +279,7 @@ fn a_change_of_whatever_is_there_needs_no_version_and_a_secret_of_the_wrong_kind
 }
 
 #[test]
-fn a_config_that_was_broken_by_hand_can_be_mended_from_here() {
+fn broken_config_file_can_be_repaired_over_the_api() {
     let plane = Plane::new();
     let (made, _) = with_secret(&plane);
     let path = plane.folder(&made).join("config.toml");
@@ -306,7 +306,7 @@ fn a_config_that_was_broken_by_hand_can_be_mended_from_here() {
 }
 
 #[test]
-fn an_address_with_credentials_is_shown_kept_and_changed_like_any_secret() {
+fn url_with_credentials_is_masked_like_other_secrets() {
     const ADDRESS: &str = "http://user:PWPWPWPW1@127.0.0.1:1/v1?key=CANARYquery123456";
     let plane = Plane::new();
     let made = plane.create("one");
@@ -342,7 +342,7 @@ fn an_address_with_credentials_is_shown_kept_and_changed_like_any_secret() {
 }
 
 #[test]
-fn a_fingerprint_tells_little_of_a_long_secret_and_nothing_of_a_short_one() {
+fn fingerprint_shows_four_characters_of_long_secrets_only() {
     let plane = Plane::new();
     let path = plane.folder(&plane.create("one")).join("config.toml");
     let first = fs::read_to_string(&path).unwrap();
@@ -366,7 +366,7 @@ fn bearer(plane: &Plane, scope: &str) -> String {
 }
 
 #[test]
-fn a_reader_learns_nothing_about_files_variables_and_secrets() {
+fn read_token_cannot_probe_files_or_variables_or_secrets() {
     let plane = Plane::new();
     let (one, _) = with_secret(&plane);
     let reader = bearer(&plane, "read");
@@ -391,7 +391,7 @@ fn a_reader_learns_nothing_about_files_variables_and_secrets() {
 }
 
 #[test]
-fn a_reader_sees_no_keys_in_comments_arguments_and_addresses() {
+fn non_admin_tokens_see_no_keys_in_comments_or_urls() {
     const KEYS: &str = r#"
 # api_key = "canary-old" was the key until May
 [turns] # canary-beside
@@ -442,7 +442,7 @@ command = ["/usr/bin/curl", "-H", "X-Key: canary-header", "https://example.org"]
 }
 
 #[test]
-fn a_pipe_in_place_of_a_file_stops_nothing() {
+fn named_pipe_or_huge_file_does_not_block_the_server() {
     let plane = Plane::new();
     let one = plane.create("one");
     plane.create("two");
@@ -470,7 +470,7 @@ fn a_pipe_in_place_of_a_file_stops_nothing() {
 }
 
 #[test]
-fn removing_a_secret_needs_the_leave_that_writing_one_needs() {
+fn removing_a_secret_needs_secret_write_permission() {
     let plane = Plane::new();
     let (_, etag) = with_secret(&plane);
     let without = json!({ "providers": { "openai": { "api_key": null } } });
@@ -483,7 +483,7 @@ fn removing_a_secret_needs_the_leave_that_writing_one_needs() {
 }
 
 #[test]
-fn a_linked_config_is_written_through_the_link() {
+fn symlinked_config_is_written_through_the_link() {
     let plane = Plane::new();
     let one = plane.create("one");
     let (link, real) = (plane.folder(&one).join("config.toml"), plane.dir.path().join("kept.toml"));

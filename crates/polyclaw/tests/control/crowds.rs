@@ -26,29 +26,32 @@ fn at_once(plane: &Plane, method: &str, path: &str, body: impl Fn(usize) -> Opti
 
 /// Asserts that one call succeeded, and that all others failed for this reason.
 #[track_caller]
-fn one_won(answers: &[Answer], refusal: &str) {
+fn assert_one_was_created(answers: &[Answer], refusal: &str) {
     let (made, refused): (Vec<_>, Vec<_>) = answers.iter().partition(|answer| answer.status == 201);
     assert_eq!(made.len(), 1);
     refused.iter().for_each(|answer| assert_eq!(answer.refusal(), (409, refusal)));
 }
 
 #[test]
-fn a_name_a_port_and_a_rule_are_given_once_and_each_refusal_says_which_is_taken() {
+fn concurrent_creates_succeed_once_and_name_the_conflict() {
     let plane = Plane::new();
-    one_won(&at_once(&plane, "POST", "/instances", |_| Some(json!({ "name": "a" }))), "name_taken");
+    assert_one_was_created(
+        &at_once(&plane, "POST", "/instances", |_| Some(json!({ "name": "a" }))),
+        "name_taken",
+    );
     let port = free_port();
     let named = |n| Some(json!({ "name": format!("b{n}"), "port": port }));
-    one_won(&at_once(&plane, "POST", "/instances", named), "instance_port_taken");
+    assert_one_was_created(&at_once(&plane, "POST", "/instances", named), "instance_port_taken");
     let listed = plane.get("/instances").ok()["instances"].clone();
     assert_eq!(listed.as_array().unwrap().len(), 2);
     let folders = std::fs::read_dir(plane.home().join("cp/instances")).unwrap().count();
     assert_eq!(folders, 2, "rejected calls left no folder");
     let rule = json!({ "from": listed[0]["id"], "to": listed[1]["id"], "type": "task.*" });
-    one_won(&at_once(&plane, "POST", "/routing-rules", |_| Some(rule.clone())), "rule_exists");
+    assert_one_was_created(&at_once(&plane, "POST", "/routing-rules", |_| Some(rule.clone())), "rule_exists");
 }
 
 #[test]
-fn a_key_makes_one_message_however_many_send_it_at_once() {
+fn concurrent_sends_with_one_idempotency_key_create_one_message() {
     let plane = pair();
     let message =
         json!({ "from": "a", "to": "b", "type": "task.handoff", "payload": {}, "idempotency_key": "k" });
@@ -60,7 +63,7 @@ fn a_key_makes_one_message_however_many_send_it_at_once() {
 }
 
 #[test]
-fn no_message_is_handed_to_two_who_ask_at_once() {
+fn concurrent_fetches_never_return_the_same_message() {
     const SENT: usize = 60;
     let plane = pair();
     (0..SENT).for_each(|_| drop(task(&plane, json!({})).ok()));

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::plane::{Plane, free_port, is_alive, processes_of};
 
 #[test]
-fn a_new_instance_has_a_config_that_can_be_read_and_folders_of_its_own() {
+fn new_instance_has_readable_config_and_own_folders() {
     let plane = Plane::new();
     let body = json!({ "name": "one", "port": free_port(), "provider": "openai", "model": "gpt-x" });
     let answer = plane.post("/instances", body);
@@ -28,7 +28,7 @@ fn a_new_instance_has_a_config_that_can_be_read_and_folders_of_its_own() {
 }
 
 #[test]
-fn ports_are_given_in_order_and_never_twice() {
+fn ports_are_assigned_once_and_invalid_ones_refused() {
     let plane = Plane::new();
     let port = |name: &str| plane.post("/instances", json!({ "name": name })).ok()["port"].as_u64().unwrap();
     let (first, second) = (port("one"), port("two"));
@@ -49,7 +49,7 @@ fn ports_are_given_in_order_and_never_twice() {
 
 /// Every port that could be assigned belongs to another instance in the registry, though nothing listens there.
 #[test]
-fn where_no_port_is_left_one_has_to_be_named() {
+fn create_without_free_port_asks_for_a_port() {
     const TAKE: &str = "INSERT INTO instances (id, name, folder, port, desired_state, restart, created_at)
         SELECT 'i' || ?1, 'n' || ?1, 'cp/instances/i' || ?1, ?1, 'stopped', 'never', 1
         WHERE NOT EXISTS (SELECT 1 FROM instances WHERE port = ?1)";
@@ -73,7 +73,7 @@ fn where_no_port_is_left_one_has_to_be_named() {
 }
 
 #[test]
-fn what_can_not_be_made_leaves_nothing_behind() {
+fn refused_instance_creation_leaves_nothing_behind() {
     let plane = Plane::new();
     let folders = || fs::read_dir(plane.home().join("cp/instances")).unwrap().count();
     let long = "x".repeat(65);
@@ -87,7 +87,7 @@ fn what_can_not_be_made_leaves_nothing_behind() {
 }
 
 #[test]
-fn an_instance_is_put_aside_taken_back_and_removed_in_two_steps() {
+fn instance_is_archived_then_unarchived_or_deleted() {
     let plane = Plane::new();
     let pid = plane.started("one")["pid"].as_i64().unwrap();
     assert_eq!(plane.delete("/instances/one").refusal(), (409, "not_archived"));
@@ -130,7 +130,7 @@ fn an_instance_is_put_aside_taken_back_and_removed_in_two_steps() {
 }
 
 #[test]
-fn a_clone_has_the_files_and_none_of_the_access() {
+fn clone_copies_files_without_tokens_or_sessions() {
     let plane = Plane::new();
     let one = plane.started("one");
     let from = plane.folder(&one);
@@ -162,7 +162,7 @@ fn a_clone_has_the_files_and_none_of_the_access() {
 }
 
 #[test]
-fn lists_come_in_pages() {
+fn instance_list_is_paginated() {
     let plane = Plane::new();
     ["a", "b", "c"].iter().for_each(|name| drop(plane.create(name)));
     let mut names: Vec<Value> = Vec::new();
@@ -180,7 +180,7 @@ fn lists_come_in_pages() {
 }
 
 #[test]
-fn a_folder_that_was_being_made_when_the_server_died_is_swept_away() {
+fn half_created_folders_are_removed_at_server_start() {
     let mut plane = Plane::new();
     plane.create("one");
     plane.kill();
@@ -198,7 +198,7 @@ fn a_folder_that_was_being_made_when_the_server_died_is_swept_away() {
 }
 
 #[test]
-fn a_call_that_is_repeated_with_its_key_is_made_once() {
+fn repeated_idempotency_key_creates_one_instance() {
     let plane = Plane::new();
     let port = free_port();
     let create = |key: &str, name: &str| {
@@ -218,7 +218,7 @@ fn a_call_that_is_repeated_with_its_key_is_made_once() {
 }
 
 #[test]
-fn of_several_archived_namesakes_none_is_taken_by_chance() {
+fn ambiguous_name_of_archived_instances_is_refused() {
     let plane = Plane::new();
     let archived = || {
         let made = plane.create("one");
@@ -241,7 +241,7 @@ fn of_several_archived_namesakes_none_is_taken_by_chance() {
 }
 
 #[test]
-fn an_empty_folder_that_a_killed_server_left_is_swept_away_and_others_are_not() {
+fn empty_leftover_folder_is_removed_and_full_one_kept() {
     let mut plane = Plane::new();
     plane.kill();
     let instances = plane.home().join("cp/instances");

@@ -20,7 +20,7 @@ fn make_chain(top: &Path, (depth, name): (usize, &str)) {
 }
 
 #[test]
-fn an_instance_with_a_very_deep_folder_is_deleted_and_the_plane_goes_on() {
+fn instance_with_very_deep_folder_is_deleted() {
     let plane = Plane::new();
     let one = plane.create("one");
     // Deep enough to overflow the stack of a recursive removal.
@@ -32,7 +32,7 @@ fn an_instance_with_a_very_deep_folder_is_deleted_and_the_plane_goes_on() {
 }
 
 #[test]
-fn a_backup_leaves_out_what_no_path_can_name_and_says_so() {
+fn backup_lists_too_deep_folders_as_left_out() {
     let plane = Plane::new();
     let workspace = plane.folder(&plane.create("one")).join("workspace");
     make_chain(&workspace, (400, "dddddddddddddddddddd"));
@@ -51,7 +51,7 @@ fn a_backup_leaves_out_what_no_path_can_name_and_says_so() {
 }
 
 #[test]
-fn a_backup_by_an_ordinary_user_copies_what_agents_have_closed() {
+fn unprivileged_backup_copies_files_without_permissions() {
     let mut plane = Plane::idle();
     plane.serve_as_nobody();
     let workspace = plane.folder(&plane.create("one")).join("workspace");

@@ -13,7 +13,7 @@ fn patch(plane: &Plane, gateway: Value) -> Answer {
 }
 
 #[test]
-fn an_address_in_the_config_gets_no_token_before_the_instance_listens_there() {
+fn new_bind_address_gets_no_token_before_restart() {
     let mut plane = Plane::new();
     let port = u16::try_from(plane.started("one")["port"].as_u64().unwrap()).unwrap();
     let stranger = TcpListener::bind(("127.0.0.3", port)).unwrap();
@@ -39,7 +39,7 @@ fn an_address_in_the_config_gets_no_token_before_the_instance_listens_there() {
 }
 
 #[test]
-fn a_note_that_is_not_true_of_the_process_is_not_believed() {
+fn forged_daemon_url_file_is_not_trusted() {
     let mut plane = Plane::new();
     let made = plane.started("one");
     plane.kill();
@@ -54,7 +54,7 @@ fn a_note_that_is_not_true_of_the_process_is_not_believed() {
 }
 
 #[test]
-fn another_port_waits_for_a_restart_and_is_one_an_instance_can_have() {
+fn changed_port_is_validated_and_applies_after_restart() {
     let plane = Plane::new();
     let first = plane.started("one")["port"].clone();
     assert_eq!(patch(&plane, json!({ "port": 80 })).refusal(), (400, "bad_port"));

@@ -9,7 +9,7 @@ use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use crate::plane::{Plane, signal, until, wait};
 
 #[test]
-fn the_instances_api_answers_under_the_control_planes_address() {
+fn gateway_proxies_the_instance_api() {
     let plane = Plane::new();
     plane.create("one");
     assert_eq!(plane.get("/instances/one/gateway/sessions").refusal(), (409, "instance_not_running"));
@@ -28,7 +28,7 @@ fn the_instances_api_answers_under_the_control_planes_address() {
 }
 
 #[test]
-fn what_is_too_large_is_refused_before_any_of_it_is_handed_on() {
+fn too_large_body_is_refused_before_it_is_proxied() {
     let plane = Plane::new();
     plane.started("one");
     let path = "/instances/one/gateway/sessions/agent%3Amain%3Aweb%3Adm%3Ame/messages";
@@ -42,7 +42,7 @@ fn what_is_too_large_is_refused_before_any_of_it_is_handed_on() {
 
 /// Takes twice the response timeout of an instance: a hanging process cannot be detected otherwise.
 #[test]
-fn an_instance_that_hangs_is_given_up_and_said_to() {
+fn hanging_instance_times_out_and_is_reported() {
     let plane = Plane::new();
     let pid = plane.started("one")["pid"].as_i64().unwrap();
     signal("STOP", pid);
@@ -59,7 +59,7 @@ fn an_instance_that_hangs_is_given_up_and_said_to() {
 }
 
 #[test]
-fn sockets_and_streams_are_handed_through_as_they_come() {
+fn gateway_proxies_sockets_and_streams() {
     let model = ModelServer::start();
     model.push(ReplyScript::reply("hello there"));
     let plane = Plane::new();

@@ -16,7 +16,7 @@ const FILES: usize = 1500;
 const TRIES: usize = 10;
 
 /// The first generation: a list of agents, transcripts next to it, schedules in a file.
-fn old_home(plane: &Plane) -> PathBuf {
+fn first_generation_home(plane: &Plane) -> PathBuf {
     let home = plane.dir.path().join(".openclaw");
     put(
         &home,
@@ -91,9 +91,9 @@ fn folders(plane: &Plane) -> usize {
 }
 
 #[test]
-fn a_home_of_the_first_generation_becomes_an_instance_that_runs() {
+fn first_generation_home_is_imported_and_runs() {
     let plane = Plane::new();
-    let home = old_home(&plane);
+    let home = first_generation_home(&plane);
     let made = import(&plane, &home, json!({ "with_secrets": true, "port": free_port() })).ok();
     let report = &made["report"];
     assert_eq!(report["agents"], json!(["main", "ops"]));
@@ -136,7 +136,7 @@ fn a_home_of_the_first_generation_becomes_an_instance_that_runs() {
 
 /// The second generation: agents by name, and no list.
 #[test]
-fn a_home_of_the_second_generation_becomes_an_instance_that_runs() {
+fn second_generation_home_is_imported_and_runs() {
     let plane = Plane::new();
     let home = plane.dir.path().join("newer");
     let config = json!({
@@ -158,7 +158,7 @@ fn a_home_of_the_second_generation_becomes_an_instance_that_runs() {
 
 /// Two bots of one platform. Approved senders of one are unknown to the other.
 #[test]
-fn each_account_comes_with_its_own_token_its_own_people_and_its_own_agent() {
+fn imported_accounts_keep_their_own_token_senders_and_agent() {
     const BOTS: [(&str, &str, i64); 2] =
         [("main", "1:canary-5f0e2d-main", 11), ("ops", "2:canary-5f0e2d-ops", 22)];
     let (plane, model, telegram) = (Plane::new(), ModelServer::start(), TelegramEmulator::start());
@@ -200,7 +200,7 @@ fn each_account_comes_with_its_own_token_its_own_people_and_its_own_agent() {
 }
 
 #[test]
-fn the_default_agent_keeps_the_files_of_the_folder_that_is_stated_for_all() {
+fn default_agent_gets_files_of_shared_workspace() {
     let plane = Plane::new();
     let (home, shared) = (plane.dir.path().join("shared"), plane.dir.path().join("ws"));
     let config = json!({ "agents": { "defaults": { "workspace": shared }, "list": [{ "id": "main" }, { "id": "ops" }] } });
@@ -229,7 +229,7 @@ type Shape = (&'static str, &'static str, Result<&'static [&'static str], &'stat
 
 /// Each shape of a config with the expected report or error code.
 #[test]
-fn every_shape_is_brought_in_or_refused_whole() {
+fn every_config_shape_is_imported_whole_or_refused() {
     let plane = Plane::new();
     let shapes: [Shape; 9] = [
         (
@@ -298,9 +298,9 @@ fn every_shape_is_brought_in_or_refused_whole() {
 }
 
 #[test]
-fn a_dry_run_says_what_a_run_does_and_does_nothing() {
+fn dry_run_import_reports_the_same_and_changes_nothing() {
     let plane = Plane::new();
-    let home = old_home(&plane);
+    let home = first_generation_home(&plane);
     let dry = import(&plane, &home, json!({ "dry_run": true })).ok();
     assert_eq!((instances(&plane), folders(&plane)), (0, 0));
     assert!(dry["run"].is_null() && dry["instance"].is_null());
@@ -309,9 +309,9 @@ fn a_dry_run_says_what_a_run_does_and_does_nothing() {
 }
 
 #[test]
-fn a_second_run_and_a_name_in_use_change_nothing() {
+fn repeated_import_or_taken_name_changes_nothing() {
     let plane = Plane::new();
-    let home = old_home(&plane);
+    let home = first_generation_home(&plane);
     let first = import(&plane, &home, json!({})).ok();
     let second = import(&plane, &home, json!({})).ok();
     assert_eq!((&second["already"], &second["run"]), (&json!(true), &first["run"]));
@@ -327,9 +327,9 @@ fn a_second_run_and_a_name_in_use_change_nothing() {
 }
 
 #[test]
-fn the_command_line_brings_in_with_and_without_a_control_plane() {
+fn command_line_imports_with_and_without_control_plane() {
     let mut plane = Plane::idle();
-    let home = old_home(&plane);
+    let home = first_generation_home(&plane);
     let path = home.display().to_string();
     let (exit, made) = plane.run(&["migrate", "from-openclaw", &path]);
     assert_eq!((exit, &made["ok"]["report"]["agents"]), (0, &json!(["main", "ops"])), "{made}");
@@ -345,9 +345,9 @@ fn the_command_line_brings_in_with_and_without_a_control_plane() {
 
 /// Killed at several moments: afterwards either everything exists, or nothing but the record of the import.
 #[test]
-fn an_import_that_is_killed_is_whole_or_gone() {
+fn killed_import_is_complete_or_rolled_back() {
     let mut plane = Plane::new();
-    let home = old_home(&plane);
+    let home = first_generation_home(&plane);
     for number in 0..FILES {
         put(&home, &format!("ops-files/many/{number}.txt"), "x");
     }
@@ -426,7 +426,7 @@ fn grouped_home(plane: &Plane) -> PathBuf {
 }
 
 #[test]
-fn import_is_never_looser_than_its_source_and_hides_pasted_keys() {
+fn import_is_never_looser_than_source_and_redacts_keys() {
     let plane = Plane::new();
     let home = grouped_home(&plane);
     let order = json!({ "with_secrets": true, "port": free_port() });
@@ -474,7 +474,7 @@ fn import_is_never_looser_than_its_source_and_hides_pasted_keys() {
     }
 }
 #[test]
-fn import_of_any_nesting_is_refused_and_the_control_plane_goes_on() {
+fn import_of_deeply_nested_config_is_refused() {
     let plane = Plane::new();
     for (name, depth) in [("deep", 3_000), ("deeper", 200_000)] {
         let home = plane.dir.path().join(name);

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::plane::{Plane, is_alive, signal, until, wait};
 
 /// Sends a request and disconnects before the response.
-fn ask_and_leave(plane: &Plane, method: &str, path: &str, body: Value, headers: &[(&str, &str)]) {
+fn call_and_disconnect(plane: &Plane, method: &str, path: &str, body: Value, headers: &[(&str, &str)]) {
     let asked = async {
         let call = plane.calling(method, path, Some(body), headers);
         tokio::time::timeout(Duration::from_secs(1), call).await.is_err()
@@ -17,13 +17,13 @@ fn ask_and_leave(plane: &Plane, method: &str, path: &str, body: Value, headers: 
 }
 
 #[test]
-fn who_asks_again_with_the_same_key_gets_the_answer_that_the_first_call_came_to() {
+fn repeated_idempotency_key_gets_answer_of_abandoned_call() {
     let plane = Plane::new();
     let pid = plane.started("one")["pid"].as_i64().unwrap();
     let (path, key) = ("/instances/one/gateway/sessions", [("idempotency-key", "k")]);
     let again = || plane.call("POST", path, Some(json!({})), &key);
     signal("STOP", pid);
-    ask_and_leave(&plane, "POST", path, json!({}), &key);
+    call_and_disconnect(&plane, "POST", path, json!({}), &key);
     assert_eq!(again().refusal(), (409, "request_in_progress"));
     signal("CONT", pid);
     until(&|| format!("the response is stored: {}", again().body), || again().status == 201);
@@ -33,7 +33,7 @@ fn who_asks_again_with_the_same_key_gets_the_answer_that_the_first_call_came_to(
 }
 
 #[test]
-fn a_config_that_is_refused_is_put_back() {
+fn refused_config_is_rolled_back_after_caller_left() {
     let plane = Plane::new();
     let made = plane.started("one");
     // The instance has an agent of that name, which a config check cannot know.
@@ -44,7 +44,7 @@ fn a_config_that_is_refused_is_put_back() {
     let pid = made["pid"].as_i64().unwrap();
     signal("STOP", pid);
     let change = json!({ "agents": { "list": [{ "id": "other", "name": "Made" }] } });
-    ask_and_leave(&plane, "PATCH", "/instances/one/config", change, &[("if-match", &etag)]);
+    call_and_disconnect(&plane, "PATCH", "/instances/one/config", change, &[("if-match", &etag)]);
     assert_ne!(text(), before, "it is written, but not applied yet");
     signal("CONT", pid);
     until(&|| format!("the old config is restored: {}", text()), || text() == before);
@@ -53,11 +53,11 @@ fn a_config_that_is_refused_is_put_back() {
 }
 
 #[test]
-fn an_instance_that_does_not_end_is_killed() {
+fn abandoned_stop_kills_unresponsive_instance_at_timeout() {
     let plane = Plane::new();
     let pid = plane.started("one")["pid"].as_i64().unwrap();
     signal("STOP", pid);
-    ask_and_leave(&plane, "POST", "/instances/one/stop?timeout=3", json!({}), &[]);
+    call_and_disconnect(&plane, "POST", "/instances/one/stop?timeout=3", json!({}), &[]);
     assert!(is_alive(pid));
     plane.until_status("one", "stopped");
     assert!(!is_alive(pid));

@@ -10,7 +10,7 @@ use crate::plane::{Plane, free_port, is_alive, processes_of, signal, until};
 use crate::supervisor::is_asked_to_end;
 
 #[test]
-fn an_instance_is_made_started_stopped_and_started_again() {
+fn instance_is_created_started_stopped_and_restarted() {
     let plane = Plane::new();
     let made = plane.create("one");
     assert_eq!((&made["status"], &made["pid"]), (&json!("stopped"), &json!(null)));
@@ -38,7 +38,7 @@ fn an_instance_is_made_started_stopped_and_started_again() {
 }
 
 #[test]
-fn what_can_not_be_done_says_why() {
+fn invalid_lifecycle_calls_return_specific_codes() {
     let plane = Plane::new();
     plane.create("one");
     for (path, expected) in [
@@ -57,7 +57,7 @@ fn what_can_not_be_done_says_why() {
 }
 
 #[test]
-fn an_action_under_way_refuses_the_next() {
+fn lifecycle_calls_are_refused_while_lock_is_held() {
     let plane = Plane::new();
     let made = plane.create("one");
     let lock = fs::File::create(plane.folder(&made).join("lifecycle.lock")).unwrap();
@@ -72,7 +72,7 @@ fn an_action_under_way_refuses_the_next() {
 
 /// Archiving stops the instance first, without a gap for other operations.
 #[test]
-fn what_is_being_archived_can_not_be_started_meanwhile() {
+fn instance_being_archived_cannot_be_started() {
     let plane = Plane::new();
     let started = plane.started("one");
     let pid = started["pid"].as_i64().unwrap();
@@ -92,7 +92,7 @@ fn what_is_being_archived_can_not_be_started_meanwhile() {
 }
 
 #[test]
-fn a_start_that_fails_says_what_the_log_said_and_leaves_nothing() {
+fn failed_start_returns_log_lines_and_leaves_no_process() {
     let plane = Plane::new();
     let made = plane.create("one");
     let folder = plane.folder(&made);
@@ -110,7 +110,7 @@ fn a_start_that_fails_says_what_the_log_said_and_leaves_nothing() {
 }
 
 #[test]
-fn a_port_that_is_in_use_is_told_from_one_that_is_taken() {
+fn start_on_a_port_in_use_is_refused() {
     let plane = Plane::new();
     let made = plane.create("one");
     let _listener =
@@ -121,7 +121,7 @@ fn a_port_that_is_in_use_is_told_from_one_that_is_taken() {
 }
 
 #[test]
-fn a_foreign_process_with_our_pid_is_never_signalled() {
+fn foreign_process_in_pid_file_is_never_signalled() {
     let plane = Plane::new();
     let made = plane.create("one");
     let folder = plane.folder(&made);
@@ -146,7 +146,7 @@ fn a_foreign_process_with_our_pid_is_never_signalled() {
 
 /// The pid of an ended process, as after a power cut.
 #[test]
-fn the_pid_of_a_dead_process_stands_in_nobodys_way() {
+fn stale_pid_file_does_not_block_start_or_stop() {
     let plane = Plane::new();
     let made = plane.create("one");
     let file = plane.folder(&made).join("daemon.pid");
@@ -168,7 +168,7 @@ fn the_pid_of_a_dead_process_stands_in_nobodys_way() {
 }
 
 #[test]
-fn one_that_does_not_end_is_killed_in_the_end() {
+fn unresponsive_instance_is_killed_at_stop_timeout() {
     let plane = Plane::new();
     let started = plane.started("one");
     let pid = started["pid"].as_i64().unwrap();
@@ -178,7 +178,7 @@ fn one_that_does_not_end_is_killed_in_the_end() {
 }
 
 #[test]
-fn one_server_per_home() {
+fn second_control_plane_of_one_home_is_refused() {
     let plane = Plane::new();
     let (code, reply) = plane.run(&["control", "serve", "--port", &free_port().to_string()]);
     assert_eq!((code, reply["error"]["code"].as_str()), (4, Some("control_running")));
@@ -187,7 +187,7 @@ fn one_server_per_home() {
 
 /// Root may inspect everything, so if the test runs as root, the server runs as nobody. Process 1 belongs to root.
 #[test]
-fn a_process_that_is_closed_to_us_counts_as_alive_and_is_left_alone() {
+fn unsignalable_process_in_pid_file_counts_as_alive() {
     let mut plane = Plane::idle();
     plane.serve_as_nobody();
     let made = plane.create("one");
@@ -203,7 +203,7 @@ fn a_process_that_is_closed_to_us_counts_as_alive_and_is_left_alone() {
 }
 
 #[test]
-fn a_daemon_that_can_not_write_its_pid_down_is_not_left_running() {
+fn daemon_that_cannot_write_its_pid_file_exits() {
     let plane = Plane::new();
     let made = plane.create("one");
     let folder = plane.folder(&made);

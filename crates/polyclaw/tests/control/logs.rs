@@ -10,7 +10,7 @@ use serde_json::json;
 use crate::plane::{Plane, until};
 
 #[test]
-fn a_log_is_read_by_its_end_by_page_and_whole() {
+fn log_is_read_by_tail_by_page_and_as_download() {
     let plane = Plane::new();
     let made = plane.create("one");
     let logs = plane.folder(&made).join("logs");
@@ -47,7 +47,7 @@ fn a_log_is_read_by_its_end_by_page_and_whole() {
 }
 
 #[test]
-fn a_daemon_moves_its_own_log_aside_when_it_is_full() {
+fn daemon_rotates_its_own_full_log() {
     let plane = Plane::new();
     let made = plane.create("one");
     let log = plane.folder(&made).join("logs/daemon.log");
@@ -66,7 +66,7 @@ fn a_daemon_moves_its_own_log_aside_when_it_is_full() {
 }
 
 #[test]
-fn a_start_goes_on_in_the_log_that_is_there_and_begins_another_where_it_is_full() {
+fn start_appends_to_log_and_rotates_a_full_one() {
     let plane = Plane::new();
     let made = plane.create("one");
     let log = plane.folder(&made).join("logs/daemon.log");
@@ -87,7 +87,7 @@ fn a_start_goes_on_in_the_log_that_is_there_and_begins_another_where_it_is_full(
 }
 
 #[test]
-fn the_command_line_goes_on_with_a_log_over_its_rotation_and_saves_the_whole_of_it() {
+fn command_line_follows_log_over_rotation_and_saves_it() {
     let plane = Plane::new();
     let log = plane.folder(&plane.create("one")).join("logs/daemon.log");
     fs::write(&log, "1\n2\n3\n").unwrap();

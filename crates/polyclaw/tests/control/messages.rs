@@ -44,7 +44,7 @@ pub fn state(plane: &Plane, id: &Value) -> String {
 }
 
 #[test]
-fn gate_1_a_message_is_sent_received_and_acknowledged() {
+fn gate_1_message_is_sent_received_and_acknowledged_once() {
     let plane = pair();
     let sent = task(&plane, json!({}));
     assert_eq!(
@@ -74,7 +74,7 @@ fn gate_1_a_message_is_sent_received_and_acknowledged() {
 }
 
 #[test]
-fn gate_2_the_same_key_is_the_same_message() {
+fn gate_2_repeated_idempotency_key_returns_the_same_message() {
     let plane = pair();
     let first = task(&plane, json!({ "idempotency_key": "k" }));
     let again = task(&plane, json!({ "idempotency_key": "k", "payload": { "other": 1 } }));
@@ -84,7 +84,7 @@ fn gate_2_the_same_key_is_the_same_message() {
 }
 
 #[test]
-fn gate_3_what_went_through_too_many_is_refused() {
+fn gate_3_message_over_the_hop_limit_is_refused() {
     let plane = pair();
     allow(&plane, "b", "a", "task.*");
     assert_eq!(task(&plane, json!({ "hop_count": 7 })).status, 201);
@@ -100,7 +100,7 @@ fn gate_3_what_went_through_too_many_is_refused() {
 }
 
 #[test]
-fn gate_4_what_no_rule_allows_is_refused_before_it_is_kept() {
+fn gate_4_message_without_routing_rule_is_refused_and_not_stored() {
     let plane = pair();
     for refused in [json!({ "type": "note" }), json!({ "type": "task" }), json!({ "from": "b", "to": "a" })] {
         let answer = task(&plane, refused);
@@ -129,7 +129,7 @@ fn gate_4_what_no_rule_allows_is_refused_before_it_is_kept() {
 }
 
 #[test]
-fn gate_5_what_fails_too_often_is_a_dead_letter() {
+fn gate_5_message_out_of_retries_or_expired_is_a_dead_letter() {
     let plane = pair();
     let rule = json!({ "from": "a", "to": "b", "type": "task.handoff", "max_retries": 2 });
     plane.post("/routing-rules", rule).ok();
@@ -152,7 +152,7 @@ fn gate_5_what_fails_too_often_is_a_dead_letter() {
 }
 
 #[test]
-fn gate_6_a_payload_that_is_too_large_is_refused() {
+fn gate_6_too_large_payload_is_refused() {
     let plane = pair();
     let text = |bytes: usize| json!({ "payload": { "t": "x".repeat(bytes - "{\"t\":\"\"}".len()) } });
     assert_eq!(task(&plane, text(64 * 1024)).status, 201);
@@ -163,7 +163,7 @@ fn gate_6_a_payload_that_is_too_large_is_refused() {
 }
 
 #[test]
-fn gate_7_secrets_are_taken_out_before_anything_is_kept() {
+fn gate_7_secrets_are_redacted_before_storing() {
     let plane = pair();
     let canary = "sk-proj-abcdefghij0123456789";
     let payload = json!({
@@ -186,7 +186,7 @@ fn gate_7_secrets_are_taken_out_before_anything_is_kept() {
 }
 
 #[test]
-fn what_a_sender_has_of_its_own_is_taken_out_of_its_messages() {
+fn secrets_of_the_sender_are_redacted_in_its_messages() {
     let plane = pair();
     let made = plane.post("/tokens", json!({ "name": "reader", "scope": "read" })).ok();
     let given_out = made["secret"].as_str().unwrap();
@@ -216,7 +216,7 @@ fn what_a_sender_has_of_its_own_is_taken_out_of_its_messages() {
 
 /// The poll of a killed process may still wait on a connection that is not closed yet.
 #[test]
-fn what_a_process_waited_for_that_lives_no_more_is_handed_to_its_next_life() {
+fn message_polled_by_dead_process_goes_to_next_epoch() {
     let plane = pair();
     let ask = |life: &str, wait: u8| {
         let path = format!("/instances/b/messages/pending?process_epoch={life}&wait={wait}");
@@ -234,7 +234,7 @@ fn what_a_process_waited_for_that_lives_no_more_is_handed_to_its_next_life() {
 }
 
 #[test]
-fn whoever_waits_is_told_at_once_and_whoever_waits_in_vain_is_told_so() {
+fn long_poll_returns_new_message_or_empty_at_timeout() {
     let plane = pair();
     let empty = plane.get("/instances/b/messages/pending?wait=1").ok();
     assert_eq!(empty, json!({ "messages": [] }));
@@ -251,7 +251,7 @@ fn whoever_waits_is_told_at_once_and_whoever_waits_in_vain_is_told_so() {
 }
 
 #[test]
-fn rules_and_messages_are_there_from_the_command_line() {
+fn command_line_manages_routing_rules_and_messages() {
     let plane = Plane::new();
     for name in ["a", "b"] {
         plane.run(&["instances", "create", name, "--port", &free_port().to_string()]);

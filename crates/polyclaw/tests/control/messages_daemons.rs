@@ -150,7 +150,7 @@ fn cut_off(plane: &Plane, id: &str) -> usize {
 }
 
 #[test]
-fn ten_daemons_take_every_task_up_once_and_acknowledge_after_the_turn_whoever_is_killed() {
+fn killed_daemons_run_each_task_once_and_acknowledge_after_turn() {
     let total = stated("POLYCLAW_BROKER_HANDOFFS", 400);
     let (mut plane, model) = (Plane::new(), ModelServer::start());
     model.answer_with(|_| ReplyScript::reply("done").wait(TURN));

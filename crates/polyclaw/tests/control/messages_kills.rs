@@ -109,7 +109,7 @@ async fn fetch(talker: Talker, name: String, is_over: Arc<AtomicBool>) {
 }
 
 #[test]
-fn nothing_is_lost_or_acknowledged_twice_while_all_sides_are_killed() {
+fn random_kills_lose_no_message_and_acknowledge_each_once() {
     let total = stated("POLYCLAW_BROKER_MESSAGES", 20_000);
     let instances = stated("POLYCLAW_BROKER_INSTANCES", 10);
     let mut plane = Plane::new();

@@ -13,11 +13,16 @@ const HANDOFFS: usize = 24;
 
 /// Two running instances and their model; `a` gives tasks and writes to `b`.
 fn two() -> (Plane, ModelServer) {
-    two_with(&[("a", "b", "task.*"), ("b", "a", "task.*"), ("a", "b", "message"), ("b", "a", "response")])
+    two_instances_with_rules(&[
+        ("a", "b", "task.*"),
+        ("b", "a", "task.*"),
+        ("a", "b", "message"),
+        ("b", "a", "response"),
+    ])
 }
 
 /// Two running instances whose agents may write to each other as the rules allow.
-fn two_with(rules: &[(&str, &str, &str)]) -> (Plane, ModelServer) {
+fn two_instances_with_rules(rules: &[(&str, &str, &str)]) -> (Plane, ModelServer) {
     let (plane, model) = (Plane::new(), ModelServer::start());
     for name in ["a", "b"] {
         let made = plane.create(name);
@@ -54,7 +59,7 @@ fn transcript(plane: &Plane) -> String {
 }
 
 #[test]
-fn an_agent_delegates_to_another_instance_and_goes_on_with_the_result() {
+fn agent_delegates_to_another_instance_and_uses_the_result() {
     let (plane, model) = two();
     model.answer_with(|request| {
         let text = request.last_user_text();
@@ -94,7 +99,7 @@ fn an_agent_delegates_to_another_instance_and_goes_on_with_the_result() {
 }
 
 #[test]
-fn the_answer_of_a_turn_that_failed_says_so() {
+fn failed_delegated_turn_returns_an_error_result() {
     let (plane, model) = two();
     model.answer_with(|request| match request.tool_results().last() {
         Some((_, result)) => ReplyScript::reply(format!("I was told: {result}")),
@@ -112,7 +117,7 @@ fn the_answer_of_a_turn_that_failed_says_so() {
 }
 
 #[test]
-fn an_answer_that_nobody_waits_for_reaches_the_session_that_asked_and_is_not_answered() {
+fn late_response_reaches_asking_session_and_gets_no_response() {
     let (plane, model) = two();
     model.answer_with(|request| {
         let text = request.last_user_text();
@@ -140,7 +145,7 @@ fn an_answer_that_nobody_waits_for_reaches_the_session_that_asked_and_is_not_ans
 }
 
 #[test]
-fn what_an_agent_writes_is_refused_where_it_is_too_large_and_kept_without_its_secrets() {
+fn agent_messages_are_size_limited_and_redacted() {
     let (plane, model) = two();
     model.answer_with(|request| {
         let text = request.last_user_text();
@@ -168,8 +173,8 @@ fn what_an_agent_writes_is_refused_where_it_is_too_large_and_kept_without_its_se
 
 /// Each instance answers every message as if it were the first.
 #[test]
-fn agents_that_pass_everything_on_are_stopped_before_the_eighth_hop() {
-    let (plane, model) = two_with(&[("a", "b", "message"), ("b", "a", "message")]);
+fn agents_forwarding_messages_stop_before_the_eighth_hop() {
+    let (plane, model) = two_instances_with_rules(&[("a", "b", "message"), ("b", "a", "message")]);
     model.answer_with(|request| {
         let other = if request.last_user_text().contains("origin=\"agent:a/") { "a" } else { "b" };
         let note = json!({ "instance": other, "message": "pass it on" });
@@ -188,7 +193,7 @@ fn agents_that_pass_everything_on_are_stopped_before_the_eighth_hop() {
 }
 
 #[test]
-fn an_agent_that_is_not_named_has_no_such_tool_and_a_route_that_is_not_allowed_is_said() {
+fn instance_tools_need_config_entry_and_routing_rule() {
     let (plane, model) = two();
     let etag = plane.get("/instances/a/config").etag.unwrap();
     let patch = json!({ "tools": { "instances": [] } });
@@ -211,7 +216,7 @@ fn an_agent_that_is_not_named_has_no_such_tool_and_a_route_that_is_not_allowed_i
 
 /// Its rule allows two attempts, and the daemon dies in both. The replayed message is recognized as stored.
 #[test]
-fn what_a_daemon_dies_over_too_often_is_a_dead_letter_and_can_be_sent_again() {
+fn message_that_kills_its_daemon_is_dead_lettered_and_replayable() {
     let (plane, model) = two();
     let opened = ReplyGate::new();
     let gate = opened.clone();
@@ -241,7 +246,7 @@ fn what_a_daemon_dies_over_too_often_is_a_dead_letter_and_can_be_sent_again() {
 }
 
 #[test]
-fn handoffs_survive_the_death_of_the_instance_and_of_the_control_plane() {
+fn handoffs_survive_kills_of_instance_and_control_plane() {
     let (mut plane, model) = two();
     model.answer_with(|request| {
         let text = request.last_user_text();

@@ -14,7 +14,7 @@ fn ids(answer: &Value) -> Vec<Value> {
 }
 
 #[test]
-fn gate_1_the_boxes_of_an_instance_are_read_page_by_page() {
+fn gate_1_messages_of_an_instance_are_paginated_by_direction() {
     let plane = pair();
     allow(&plane, "b", "a", "task.*");
     let sent: Vec<Value> = (0..5).map(|_| task(&plane, json!({})).ok()["id"].clone()).collect();
@@ -38,7 +38,7 @@ fn gate_1_the_boxes_of_an_instance_are_read_page_by_page() {
 }
 
 #[test]
-fn gate_2_a_chain_is_shown_in_order_and_messages_are_found_by_what_is_known() {
+fn gate_2_correlated_messages_are_ordered_and_filters_work() {
     let plane = pair();
     allow(&plane, "b", "a", "task.*");
     let mut chain = Vec::new();
@@ -76,7 +76,7 @@ fn dead(plane: &Plane) -> Value {
 }
 
 #[test]
-fn gate_3_dead_letters_are_found_and_sent_again() {
+fn gate_3_dead_letters_are_listed_and_replayed() {
     let plane = pair();
     let id = dead(&plane);
     assert_eq!(ids(&plane.get("/messages/dead_letter").ok()), vec![id.clone()]);
@@ -96,7 +96,7 @@ fn gate_3_dead_letters_are_found_and_sent_again() {
 }
 
 #[test]
-fn gate_4_everything_that_happened_to_a_message_is_there() {
+fn gate_4_every_event_of_a_message_is_recorded() {
     let plane = pair();
     let id = dead(&plane);
     plane.post(&format!("/messages/{}/replay", id.as_str().unwrap()), json!({})).ok();
@@ -122,7 +122,7 @@ fn gate_4_everything_that_happened_to_a_message_is_there() {
 }
 
 #[test]
-fn gate_5_no_secret_is_in_any_answer_frame_file_or_log() {
+fn gate_5_no_secret_appears_in_answers_frames_files_or_logs() {
     let mut plane = pair();
     let canary = "canary-secret-value-4711-abc";
     let payload = json!({ "password": canary, "deep": { "access_token": [canary] } });
@@ -174,7 +174,7 @@ fn frames_to_failure(socket: &mut Socket, id: &Value) -> String {
 }
 
 #[test]
-fn gate_6_events_can_not_be_changed_or_removed() {
+fn gate_6_message_events_cannot_be_changed_or_deleted() {
     let mut plane = pair();
     task(&plane, json!({})).ok();
     plane.kill();
@@ -188,7 +188,7 @@ fn gate_6_events_can_not_be_changed_or_removed() {
 }
 
 #[test]
-fn messages_outlive_their_instances_and_rules_do_not() {
+fn deleting_an_instance_keeps_messages_and_removes_rules() {
     let plane = pair();
     let id = task(&plane, json!({})).ok()["id"].clone();
     plane.post("/instances/b/archive", json!({})).ok();
@@ -204,7 +204,7 @@ fn messages_outlive_their_instances_and_rules_do_not() {
 }
 
 #[test]
-fn a_namesake_of_an_archived_instance_has_neither_its_messages_nor_its_rules() {
+fn new_instance_does_not_inherit_messages_of_archived_namesake() {
     let plane = pair();
     let first = plane.get("/instances/b").ok()["id"].clone();
     let id = task(&plane, json!({})).ok()["id"].clone();
@@ -220,7 +220,7 @@ fn a_namesake_of_an_archived_instance_has_neither_its_messages_nor_its_rules() {
 }
 
 #[test]
-fn scopes_and_instances_own_tokens_open_what_is_theirs_and_nothing_else() {
+fn message_routes_enforce_scopes_and_instance_tokens() {
     let plane = pair();
     let pid = plane.start("a")["pid"].as_i64().unwrap();
     let environment = fs::read(format!("/proc/{pid}/environ")).unwrap();
@@ -262,7 +262,7 @@ fn scopes_and_instances_own_tokens_open_what_is_theirs_and_nothing_else() {
 }
 
 #[test]
-fn a_message_starts_its_recipient_where_its_rule_says_so() {
+fn auto_start_rule_starts_a_stopped_recipient() {
     let plane = pair();
     task(&plane, json!({})).ok();
     let rule = json!({ "from": "a", "to": "b", "type": "wake.up", "auto_start": true });
@@ -276,7 +276,7 @@ fn a_message_starts_its_recipient_where_its_rule_says_so() {
 
 /// More messages cause more checks, but not earlier starts.
 #[test]
-fn one_that_does_not_start_is_tried_again_later_and_later_however_much_is_sent_to_it() {
+fn failing_auto_start_is_retried_with_backoff() {
     let plane = pair();
     // The daemon cannot open its database.
     let database = plane.folder(&plane.get("/instances/b").ok()).join("memory/sessions.db");

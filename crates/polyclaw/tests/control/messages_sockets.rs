@@ -9,7 +9,7 @@ use crate::plane::Plane;
 use crate::sockets::{A_SECOND, Socket};
 
 #[test]
-fn a_reader_sees_what_happened_and_what_happens_and_never_what_is_said() {
+fn message_socket_streams_events_without_payloads() {
     let plane = pair();
     let rules = plane.get("/routing-rules").ok()["rules"].clone();
     assert_eq!((&rules[0]["from_name"], &rules[0]["to_name"]), (&json!("a"), &json!("b")), "{rules}");
@@ -37,7 +37,7 @@ fn a_reader_sees_what_happened_and_what_happens_and_never_what_is_said() {
 }
 
 #[test]
-fn a_reader_of_one_instance_or_correlation_is_told_of_that_alone() {
+fn message_socket_filters_by_instance_or_correlation() {
     let plane = pair();
     plane.create("c");
     allow(&plane, "c", "b", "task.*");
@@ -57,7 +57,7 @@ fn a_reader_of_one_instance_or_correlation_is_told_of_that_alone() {
 }
 
 #[test]
-fn a_reader_that_falls_behind_is_shown_everything_anew() {
+fn lagging_message_socket_gets_a_new_snapshot() {
     let plane = pair();
     let mut slow = Socket::clogged(&plane, "/ws/messages");
     // Far more than the buffer of one reader, while it reads nothing.
@@ -86,7 +86,7 @@ fn a_reader_that_falls_behind_is_shown_everything_anew() {
 }
 
 #[test]
-fn what_happens_in_instances_is_told_with_the_instance_it_happened_in() {
+fn event_socket_names_the_instance_of_each_event() {
     let plane = Plane::new();
     plane.started("one");
     let mut socket = Socket::open(&plane, "/ws/events?kind=message.*");

@@ -17,7 +17,7 @@ fn configured(plane: &Plane, rest: &str) -> Value {
 }
 
 #[test]
-fn details_show_everything_but_secrets() {
+fn instance_details_show_everything_except_secrets() {
     let plane = Plane::new();
     let made = configured(
         &plane,
@@ -145,7 +145,7 @@ fn tasks_and_usage_come_from_the_instance() {
 }
 
 #[test]
-fn tasks_are_found_by_state_channel_and_time() {
+fn tasks_are_filtered_by_state_channel_and_time() {
     let model = ModelServer::start();
     let plane = Plane::new();
     let provider = "[providers.lab]\nkind = \"openai_compatible\"\nmodels = [\"demo\"]\nbase_url";

@@ -22,7 +22,7 @@ fn since(plane: &Plane, count: usize) -> Vec<String> {
 }
 
 #[test]
-fn a_change_through_the_gateway_is_recorded_with_what_was_there_before_and_after() {
+fn proxied_change_is_audited_with_hashes_before_and_after() {
     let plane = Plane::new();
     let made = plane.started("one");
     let token = plane.post("/tokens", json!({ "name": "x", "scope": "admin" })).ok();
@@ -60,7 +60,7 @@ fn a_change_through_the_gateway_is_recorded_with_what_was_there_before_and_after
 }
 
 #[test]
-fn a_word_to_an_agent_is_one_entry_and_holds_nothing_of_what_is_said() {
+fn proxied_chat_message_is_one_audit_entry_without_text() {
     let plane = Plane::new();
     plane.started("one");
     let start = entries(&plane).len();
@@ -72,7 +72,7 @@ fn a_word_to_an_agent_is_one_entry_and_holds_nothing_of_what_is_said() {
 }
 
 #[test]
-fn a_socket_is_recorded_once_and_only_when_more_than_looking_is_asked_for_over_it() {
+fn proxied_socket_is_audited_once_at_its_first_change() {
     let plane = Plane::new();
     plane.started("one");
     let start = entries(&plane).len();
@@ -91,7 +91,7 @@ fn a_socket_is_recorded_once_and_only_when_more_than_looking_is_asked_for_over_i
 }
 
 #[test]
-fn a_message_between_instances_is_recorded_once_and_a_refused_one_is_not() {
+fn instance_message_is_audited_once_and_refused_one_not() {
     let plane = pair();
     let start = entries(&plane).len();
     let sent = task(&plane, json!({ "idempotency_key": "k" })).ok();
@@ -103,7 +103,7 @@ fn a_message_between_instances_is_recorded_once_and_a_refused_one_is_not() {
 }
 
 #[test]
-fn a_key_makes_one_call_of_two_for_tokens_logins_and_through_the_gateway() {
+fn idempotency_key_covers_tokens_logins_and_gateway_calls() {
     let plane = Plane::new();
     plane.started("one");
     let keyed = |method: &str, path: &str, body: Value, key: &str| {
@@ -136,7 +136,7 @@ fn a_key_makes_one_call_of_two_for_tokens_logins_and_through_the_gateway() {
 }
 
 #[test]
-fn tokens_and_imports_are_read_page_by_page() {
+fn tokens_and_imports_are_paginated() {
     let plane = Plane::new();
     for name in ["a", "b", "c"] {
         plane.post("/tokens", json!({ "name": name, "scope": "read" })).ok();

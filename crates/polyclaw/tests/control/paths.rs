@@ -66,7 +66,7 @@ fn refuses(port: u16, token: &str, document: &Value, secrets: &[&str]) -> usize 
 }
 
 #[test]
-fn no_path_parameter_of_either_server_climbs_out() {
+fn path_parameters_cannot_traverse_folders() {
     let plane = Plane::new();
     let made = plane.started("one");
     let own = std::fs::read_to_string(plane.folder(&made).join("token")).unwrap().trim().to_owned();

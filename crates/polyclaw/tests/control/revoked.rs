@@ -15,7 +15,7 @@ fn token(plane: &Plane, name: &str) -> (String, String) {
 }
 
 #[test]
-fn sockets_of_a_revoked_token_are_closed_and_others_stay() {
+fn only_sockets_of_the_revoked_token_are_closed() {
     let plane = Plane::new();
     plane.started("one");
     let ((id, revoked), (_, other)) = (token(&plane, "a"), token(&plane, "b"));
@@ -66,7 +66,7 @@ fn stream(plane: &Plane, token: &str) -> TcpStream {
 }
 
 #[test]
-fn a_stream_through_to_an_instance_is_told_to_its_end_when_the_server_ends() {
+fn proxied_stream_ends_cleanly_at_server_shutdown() {
     let mut plane = Plane::new();
     plane.started("one");
     let mut stream = stream(&plane, &plane.token());
@@ -77,7 +77,7 @@ fn a_stream_through_to_an_instance_is_told_to_its_end_when_the_server_ends() {
 }
 
 #[test]
-fn sockets_through_to_an_instance_are_closed_when_the_server_ends() {
+fn proxied_socket_is_closed_at_server_shutdown() {
     let mut plane = Plane::new();
     plane.started("one");
     let mut socket = Socket::open(&plane, "/api/instances/one/gateway/ws");

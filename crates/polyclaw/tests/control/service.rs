@@ -30,7 +30,7 @@ fn calls(plane: &Plane) -> String {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn a_unit_is_shown_installed_asked_about_and_taken_away() {
+fn systemd_unit_is_installed_queried_and_uninstalled() {
     let plane = Plane::idle();
     let (exit, shown) = run(&plane, &["install", "--dry-run"]);
     let path = PathBuf::from(shown["ok"]["path"].as_str().unwrap());
@@ -52,7 +52,7 @@ fn a_unit_is_shown_installed_asked_about_and_taken_away() {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn a_unit_of_somebody_else_is_left_alone_and_root_is_asked() {
+fn foreign_systemd_unit_is_not_overwritten_and_root_must_confirm() {
     let plane = Plane::idle();
     let path = PathBuf::from(run(&plane, &["install", "--dry-run"]).1["ok"]["path"].as_str().unwrap());
     fs::create_dir_all(path.parent().unwrap()).unwrap();

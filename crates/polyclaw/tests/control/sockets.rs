@@ -106,7 +106,7 @@ impl Socket {
 }
 
 #[test]
-fn a_reader_sees_what_there_is_and_then_every_change_within_a_second() {
+fn instance_socket_sends_snapshot_then_changes_within_a_second() {
     let plane = Plane::new();
     plane.create("one");
     let mut socket = Socket::open(&plane, "/ws/instances");
@@ -144,7 +144,7 @@ fn a_reader_sees_what_there_is_and_then_every_change_within_a_second() {
 }
 
 #[test]
-fn log_lines_are_told_as_they_are_written_and_rotation_too() {
+fn log_socket_streams_new_lines_and_rotation() {
     let plane = Plane::new();
     let made = plane.create("one");
     let log = plane.folder(&made).join("logs/daemon.log");
@@ -164,11 +164,11 @@ fn log_lines_are_told_as_they_are_written_and_rotation_too() {
 /// Two hundred readers, of which some are stuck and one disappeared without closing: active readers get events
 /// immediately; a stuck one costs a bounded buffer, and gets a new snapshot when it reads again.
 #[test]
-fn two_hundred_readers_are_told_while_some_are_stuck_and_one_is_dead() {
+fn stuck_and_dead_readers_do_not_delay_two_hundred_others() {
     let plane = Plane::new();
     (0..30).for_each(|number| drop(plane.create(&format!("one-{number}"))));
     let stuck: Vec<Socket> = (0..4).map(|_| Socket::stuck(&plane)).collect();
-    let dead = dead_reader(&plane);
+    let dead = connect_without_reading(&plane);
     let mut others: Vec<Socket> = (0..196).map(|_| Socket::open(&plane, "/ws/instances")).collect();
     others.iter_mut().for_each(|socket| drop(socket.next()));
     let before = memory_of(plane.pid());
@@ -176,7 +176,7 @@ fn two_hundred_readers_are_told_while_some_are_stuck_and_one_is_dead() {
     let rounds = 140;
     let mut delays = Vec::new();
     for _ in 0..rounds {
-        delays.extend(told_after(&plane, &mut others));
+        delays.extend(notification_delays(&plane, &mut others));
         plane.post("/instances/one-0/unarchive", json!({})).ok();
     }
     delays.sort_unstable();
@@ -195,7 +195,7 @@ fn two_hundred_readers_are_told_while_some_are_stuck_and_one_is_dead() {
                 continue;
             };
             news += usize::from(frame["type"] != "snapshot");
-            knows = knows_of(&frame, "one-1");
+            knows = shows_archived(&frame, "one-1");
         }
         assert!(news < 2 * rounds, "it got all {news} of them one by one: it never fell behind");
     }
@@ -203,7 +203,7 @@ fn two_hundred_readers_are_told_while_some_are_stuck_and_one_is_dead() {
 }
 
 /// How long after a change each reader gets it.
-fn told_after(plane: &Plane, readers: &mut [Socket]) -> Vec<Duration> {
+fn notification_delays(plane: &Plane, readers: &mut [Socket]) -> Vec<Duration> {
     let began = Instant::now();
     let notice = futures_util::future::join_all(readers.iter_mut().map(async |reader| {
         loop {
@@ -221,7 +221,7 @@ fn told_after(plane: &Plane, readers: &mut [Socket]) -> Vec<Duration> {
 }
 
 /// Whether a frame says that an instance was archived. A snapshot without archived ones does not list it.
-fn knows_of(frame: &Value, name: &str) -> bool {
+fn shows_archived(frame: &Value, name: &str) -> bool {
     if frame["type"] == "instance_archived" {
         return frame["instance"]["name"] == name;
     }
@@ -231,7 +231,7 @@ fn knows_of(frame: &Value, name: &str) -> bool {
 }
 
 /// A reader whose machine disappeared: it never reads and never closes.
-fn dead_reader(plane: &Plane) -> std::net::TcpStream {
+fn connect_without_reading(plane: &Plane) -> std::net::TcpStream {
     let mut stream = std::net::TcpStream::connect(("127.0.0.1", plane.port)).unwrap();
     let request = format!(
         "GET /ws/instances HTTP/1.1\r\nHost: 127.0.0.1:{}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
@@ -251,7 +251,7 @@ fn memory_of(pid: u32) -> u64 {
 }
 
 #[test]
-fn sockets_need_the_token_and_are_closed_when_the_server_ends() {
+fn sockets_need_a_token_and_close_at_server_shutdown() {
     let mut plane = Plane::new();
     let refused =
         wait(tokio_tungstenite::connect_async(format!("ws://127.0.0.1:{}/ws/instances", plane.port)));

@@ -31,7 +31,7 @@ fn crash(plane: &Plane, socket: &mut Socket, name: &str, pid: i64) {
 }
 
 #[test]
-fn a_crash_is_seen_and_mended() {
+fn crashed_instance_is_detected_and_restarted() {
     let plane = Plane::new();
     let pid = plane.started("one")["pid"].as_i64().unwrap();
     let mut socket = Socket::open(&plane, "/ws/instances");
@@ -46,7 +46,7 @@ fn a_crash_is_seen_and_mended() {
 }
 
 #[test]
-fn the_policy_decides_and_a_crash_that_is_left_alone_is_told() {
+fn crash_under_restart_policy_never_is_reported_not_restarted() {
     let plane = Plane::new();
     plane.create("one");
     let changed = plane.call("PATCH", "/instances/one", Some(json!({ "restart": "never" })), &[]).ok();
@@ -68,7 +68,7 @@ fn the_policy_decides_and_a_crash_that_is_left_alone_is_told() {
 
 /// Five crashes with their pauses take longer than other tests.
 #[test]
-fn one_that_crashes_again_and_again_is_left_alone_until_somebody_starts_it() {
+fn crash_loop_opens_breaker_until_manual_start() {
     let plane = Plane::new();
     plane.started("one");
     until(&|| "the breaker opens".to_owned(), || {
@@ -86,7 +86,7 @@ fn one_that_crashes_again_and_again_is_left_alone_until_somebody_starts_it() {
 
 /// The server dies after recording a crash and before restarting the instance.
 #[test]
-fn a_crash_that_a_dead_server_had_noted_is_mended_by_the_next() {
+fn crash_noted_by_killed_server_is_restarted_by_next_server() {
     let mut plane = Plane::new();
     let pid = plane.started("one")["pid"].as_i64().unwrap();
     plane.kill();
@@ -102,7 +102,7 @@ fn a_crash_that_a_dead_server_had_noted_is_mended_by_the_next() {
 }
 
 #[test]
-fn the_next_server_adopts_what_the_killed_one_left() {
+fn next_server_adopts_instances_of_a_killed_server() {
     const NAMES: [&str; 5] = ["one", "two", "three", "four", "five"];
     let mut plane = Plane::new();
     let pids = NAMES.map(|name| plane.started(name)["pid"].as_i64().unwrap());
@@ -141,7 +141,7 @@ fn the_next_server_adopts_what_the_killed_one_left() {
 
 /// A daemon was started by hand on the folder of an instance whose desired state is stopped.
 #[test]
-fn what_runs_although_nobody_asked_for_it_is_adopted_and_an_archive_stops_it() {
+fn manually_started_daemon_is_adopted_and_stopped_by_archive() {
     let plane = Plane::new();
     let folder = plane.folder(&plane.create("one"));
     let mut command = plane.command(&["daemon"]);
@@ -160,7 +160,7 @@ fn what_runs_although_nobody_asked_for_it_is_adopted_and_an_archive_stops_it() {
 }
 
 #[test]
-fn one_that_dies_while_somebody_acts_on_it_is_left_to_them() {
+fn supervisor_waits_while_lifecycle_lock_is_held() {
     let plane = Plane::new();
     let started = plane.started("one");
     let folder = plane.folder(&started);
@@ -177,7 +177,7 @@ fn one_that_dies_while_somebody_acts_on_it_is_left_to_them() {
 }
 
 #[test]
-fn a_fleet_is_listed_with_each_instance_as_it_is() {
+fn instances_are_listed_with_their_actual_status() {
     let plane = Plane::new();
     let health = plane.get("/health").ok();
     assert_eq!((&health["status"], &health["instances"]), (&json!("ok"), &json!([])));
@@ -202,7 +202,7 @@ fn a_fleet_is_listed_with_each_instance_as_it_is() {
 }
 
 #[test]
-fn what_died_while_no_server_was_there_is_started_again() {
+fn instance_that_died_without_server_is_restarted() {
     let mut plane = Plane::new();
     let pid = plane.started("one")["pid"].as_i64().unwrap();
     plane.create("resting");
@@ -217,7 +217,7 @@ fn what_died_while_no_server_was_there_is_started_again() {
 const ENDED: Duration = Duration::from_secs(5);
 
 #[test]
-fn the_server_ends_in_good_order_and_leaves_its_instances() {
+fn server_shutdown_leaves_instances_running() {
     let mut plane = Plane::new();
     let pid = plane.started("one")["pid"].as_i64().unwrap();
     let (success, took) = plane.end();
@@ -246,7 +246,7 @@ pub fn is_asked_to_end(pid: i64) -> bool {
 /// A caller waits for an instance that does not end, and a reader listens: neither delays the server's end, and the next
 /// server completes the operation.
 #[test]
-fn the_server_ends_while_something_is_under_way() {
+fn server_shutdown_does_not_wait_for_pending_calls() {
     let mut plane = Plane::new();
     let pid = plane.started("one")["pid"].as_i64().unwrap();
     let mut socket = Socket::open(&plane, "/ws/instances");

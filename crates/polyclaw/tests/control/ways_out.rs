@@ -13,7 +13,7 @@ fn patch(plane: &Plane, path: &str, body: Value) -> crate::plane::Answer {
 }
 
 #[test]
-fn an_archived_instance_whose_port_was_given_away_comes_back_on_another() {
+fn unarchive_assigns_another_port_when_old_one_is_taken() {
     let plane = Plane::new();
     let port = plane.create("one")["port"].clone();
     plane.post("/instances/one/archive", json!({})).ok();
@@ -31,7 +31,7 @@ fn an_archived_instance_whose_port_was_given_away_comes_back_on_another() {
 }
 
 #[test]
-fn a_port_that_was_changed_in_a_stopped_instance_is_known() {
+fn changed_port_of_stopped_instance_is_registered() {
     let plane = Plane::new();
     plane.create("one");
     let (etag, port) = (plane.get("/instances/one/config").etag.unwrap(), free_port());
@@ -44,7 +44,7 @@ fn a_port_that_was_changed_in_a_stopped_instance_is_known() {
 }
 
 #[test]
-fn an_instance_whose_files_are_gone_says_so_and_can_be_archived_and_deleted() {
+fn instance_with_missing_files_can_be_archived_and_deleted() {
     let plane = Plane::new();
     let one = plane.create("one");
     let two = plane.create("two");
@@ -63,7 +63,7 @@ fn an_instance_whose_files_are_gone_says_so_and_can_be_archived_and_deleted() {
 }
 
 #[test]
-fn names_that_could_be_taken_for_another_are_refused() {
+fn ambiguous_instance_names_are_refused() {
     let plane = Plane::new();
     let one = plane.create("one");
     let made = |name: &str| plane.post("/instances", json!({ "name": name, "port": free_port() }));
@@ -75,7 +75,7 @@ fn names_that_could_be_taken_for_another_are_refused() {
 }
 
 #[test]
-fn rules_are_read_and_changed_and_filters_have_the_same_names() {
+fn routing_rules_are_updated_and_message_filters_accept_wildcards() {
     let plane = Plane::new();
     plane.create("one");
     plane.create("two");
@@ -102,7 +102,7 @@ fn rules_are_read_and_changed_and_filters_have_the_same_names() {
 }
 
 #[test]
-fn secrets_that_others_wrote_into_the_files_are_not_shown() {
+fn secrets_in_stored_messages_and_logs_are_redacted_when_read() {
     let plane = Plane::new();
     let one = plane.create("one");
     plane.create("two");
@@ -123,7 +123,7 @@ fn secrets_that_others_wrote_into_the_files_are_not_shown() {
 }
 
 #[test]
-fn a_restart_is_not_told_as_a_crash() {
+fn restart_is_not_reported_as_a_crash() {
     let plane = Plane::new();
     plane.started("one");
     let mut socket = Socket::open(&plane, "/ws/instances");
@@ -141,7 +141,7 @@ fn a_restart_is_not_told_as_a_crash() {
 }
 
 #[test]
-fn a_restart_survives_the_death_of_the_control_plane() {
+fn restart_survives_a_control_plane_kill() {
     let mut plane = Plane::new();
     let pid = plane.started("one")["pid"].as_i64().unwrap();
     // It cannot end while it is stopped, and the control plane dies while it waits.
@@ -171,7 +171,7 @@ fn a_restart_survives_the_death_of_the_control_plane() {
 }
 
 #[test]
-fn a_resumed_restart_lets_the_running_turn_reach_its_end() {
+fn resumed_restart_lets_the_running_turn_finish() {
     let (model, gate) = (ModelServer::start(), ReplyGate::new());
     model.push(ReplyScript::new().gate(&gate).text("the whole answer"));
     let mut plane = Plane::new();
@@ -211,7 +211,7 @@ fn a_resumed_restart_lets_the_running_turn_reach_its_end() {
 }
 
 #[test]
-fn a_hung_instance_is_unresponsive_and_started_again() {
+fn hung_instance_is_reported_and_restarted() {
     let mut plane = Plane::idle();
     plane.environment = vec![("POLYCLAW_CP_HUNG_AFTER", "8".to_owned())];
     plane.serve();
@@ -235,7 +235,7 @@ fn a_hung_instance_is_unresponsive_and_started_again() {
 }
 
 #[test]
-fn a_crash_of_one_that_was_started_by_hand_is_a_crash() {
+fn crash_of_adopted_instance_is_restarted() {
     let plane = Plane::new();
     // The exit status of an earlier child says nothing about the next process.
     let folder = plane.folder(&plane.started("one"));

@@ -78,7 +78,7 @@ async fn pending(daemon: &Daemon) -> Vec<Value> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_question_survives_sigkill_again_and_again_and_its_answer_runs_the_call_once() {
+async fn approval_survives_repeated_sigkill_and_runs_call_once() {
     let stage = Stage::new();
     let mut daemon = stage.home.start(None).await;
     let text = stage.asks().await;
@@ -108,7 +108,7 @@ async fn a_question_survives_sigkill_again_and_again_and_its_answer_runs_the_cal
 
 /// The approval is stored and the process dies before it runs the call: the next process runs it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_yes_outlives_the_process_that_took_it() {
+async fn stored_approval_is_executed_after_restart() {
     for point in ["intent.stored", "tool.ran", "result.stored"] {
         let stage = Stage::new();
         let mut daemon = stage.home.start(Some(&format!("{point}:1"))).await;
@@ -130,7 +130,7 @@ async fn a_yes_outlives_the_process_that_took_it() {
 
 /// Drained, not killed: a turn that waits for approval does not delay the shutdown.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_pending_question_does_not_hold_up_a_shutdown() {
+async fn pending_approval_does_not_delay_shutdown() {
     let stage = Stage::new();
     let mut daemon = stage.home.start(None).await;
     stage.asks().await;

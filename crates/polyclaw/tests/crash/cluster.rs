@@ -19,7 +19,7 @@ fn config(model: &str, database: &str) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_killed_daemons_turn_is_finished_by_the_other() {
+async fn turn_of_killed_daemon_is_finished_by_other_node() {
     let database = PostgresCluster::for_process().fresh_database().unwrap();
     let model = ModelServer::start();
     model.answer_with(|request| {
@@ -45,7 +45,7 @@ async fn a_killed_daemons_turn_is_finished_by_the_other() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn two_daemons_share_the_work_and_no_session_has_two_turns() {
+async fn two_daemons_never_run_two_turns_of_a_session() {
     let database = PostgresCluster::for_process().fresh_database().unwrap();
     let model = ModelServer::start();
     model.answer_with(|request| {
@@ -68,11 +68,11 @@ async fn two_daemons_share_the_work_and_no_session_has_two_turns() {
         assert!(reply["reply"]["text"].as_str().is_some_and(|text| text.starts_with("re: ")), "{reply}");
     }
     for session in 0..8 {
-        no_turns_overlap(&daemons[0], &format!("agent:main:web:dm:s{session}")).await;
+        assert_no_turns_overlap(&daemons[0], &format!("agent:main:web:dm:s{session}")).await;
     }
 }
 
-async fn no_turns_overlap(daemon: &Daemon, session: &str) {
+async fn assert_no_turns_overlap(daemon: &Daemon, session: &str) {
     let path = format!("/api/v1/turns?session={}&limit=100", session.replace(':', "%3A"));
     let turns = daemon.get(&path).await;
     let span = |turn: &Value| (turn["started_at"].to_string(), turn["ended_at"].to_string());
@@ -96,7 +96,7 @@ const SESSIONS: usize = 6;
 const MESSAGES: usize = 4;
 
 /// A client that alternates between the nodes, and retries at the other node if one does not respond.
-async fn converse(session: &str, daemons: [&Daemon; 2]) {
+async fn send_to_alternating_nodes(session: &str, daemons: [&Daemon; 2]) {
     for n in 0..MESSAGES {
         let text = format!("m{n} of {session}");
         let mut answer = daemons[n % 2].say(session, &text, 50).await;
@@ -109,7 +109,7 @@ async fn converse(session: &str, daemons: [&Daemon; 2]) {
 }
 
 /// Asserts that each message is stored once, followed by its answer, once.
-async fn is_answered_once(daemon: &Daemon, session: &str) {
+async fn assert_each_message_answered_once(daemon: &Daemon, session: &str) {
     let path = format!("/api/v1/sessions/{}/transcript", session.replace(':', "%3A"));
     let transcript = daemon.get(&path).await;
     let lines = transcript["messages"].as_array().unwrap().iter();
@@ -120,7 +120,7 @@ async fn is_answered_once(daemon: &Daemon, session: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn one_of_two_running_daemons_is_killed_under_load_and_each_message_is_answered_once() {
+async fn killing_one_of_two_daemons_answers_each_message_once() {
     let database = PostgresCluster::for_process().fresh_database().unwrap();
     let model = ModelServer::start();
     model.answer_with(|request| {
@@ -133,11 +133,11 @@ async fn one_of_two_running_daemons_is_killed_under_load_and_each_message_is_ans
     for (round, point) in POINTS.into_iter().enumerate() {
         let mut dies = homes[0].start(Some(&format!("{}:3", point.as_str()))).await;
         let names: Vec<String> = (0..SESSIONS).map(|n| format!("agent:main:web:dm:r{round}s{n}")).collect();
-        join_all(names.iter().map(|name| converse(name, [&dies, &daemon]))).await;
+        join_all(names.iter().map(|name| send_to_alternating_nodes(name, [&dies, &daemon]))).await;
         assert!(dies.dies(PATIENCE).await, "{point:?} was never reached");
         for name in &names {
-            is_answered_once(&daemon, name).await;
-            no_turns_overlap(&daemon, name).await;
+            assert_each_message_answered_once(&daemon, name).await;
+            assert_no_turns_overlap(&daemon, name).await;
         }
     }
 }

@@ -121,7 +121,7 @@ struct Fire<'a> {
 }
 
 impl Fire<'_> {
-    async fn perhaps_kill(&mut self) {
+    async fn maybe_kill(&mut self) {
         if self.left > 0 && self.random.u8(..) < 3 {
             self.daemon.kill();
             self.kills += 1;
@@ -140,7 +140,7 @@ impl Fire<'_> {
         wait_until("it is accepted", is_taken).await;
     }
 
-    async fn until_begun_and_ended(&mut self, children: usize) {
+    async fn wait_until_started_and_ended(&mut self, children: usize) {
         self.left = 5;
         let database = open(self.home);
         let began = Instant::now();
@@ -153,13 +153,13 @@ impl Fire<'_> {
                 last_words(&database)
             );
             tokio::time::sleep(Duration::from_millis(5)).await;
-            self.perhaps_kill().await;
+            self.maybe_kill().await;
         }
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_thousand_children_under_fire_are_each_told_once() {
+async fn thousand_subagents_under_kills_are_announced_once() {
     let model = ModelServer::start();
     model.answer_with(answer);
     model.retain_requests(0);
@@ -171,7 +171,7 @@ async fn a_thousand_children_under_fire_are_each_told_once() {
     let mut fire = Fire { home: &home, daemon, random: fastrand::Rng::with_seed(4711), kills: 0, left: 0 };
     for batch in 0..CHILDREN / BATCH {
         fire.begin(batch).await;
-        fire.until_begun_and_ended((batch + 1) * BATCH).await;
+        fire.wait_until_started_and_ended((batch + 1) * BATCH).await;
     }
     let database = open(&home);
     let began = Instant::now();
@@ -191,11 +191,11 @@ async fn a_thousand_children_under_fire_are_each_told_once() {
     let failed = count(&database, "SELECT COUNT(*) FROM runs WHERE status <> 'ok'");
     assert!((40..300).contains(&failed) && fire.kills >= 5, "{failed} failed, {} kills", fire.kills);
     drop(fire);
-    no_block_is_stored(&home);
+    assert_no_context_block_stored(&home);
 }
 
 /// Every text of every row of both databases.
-fn no_block_is_stored(home: &Home) {
+fn assert_no_context_block_stored(home: &Home) {
     for file in ["memory/sessions.db", "memory/brain.db"] {
         let path = home.0.join(file);
         if path.exists() {
@@ -226,7 +226,7 @@ fn scan(path: &Path) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_a_child_says_is_once_in_a_prompt_of_the_parent_and_in_no_row() {
+async fn announce_payload_is_once_in_the_prompt_and_never_stored() {
     let model = ModelServer::start();
     model.answer_with(answer);
     let folder = tempfile::tempdir().unwrap();
@@ -252,7 +252,7 @@ async fn what_a_child_says_is_once_in_a_prompt_of_the_parent_and_in_no_row() {
         assert_eq!(most, Some(1), "{run}");
     }
     drop(daemon);
-    no_block_is_stored(&home);
+    assert_no_context_block_stored(&home);
 }
 
 /// Marks the programs of this test.
@@ -293,14 +293,14 @@ fn tree(request: &ReceivedRequest) -> ReplyScript {
 }
 
 /// Programs of this test that run now.
-fn sleepers() -> usize {
+fn count_sleep_programs() -> usize {
     let processes = std::fs::read_dir("/proc").unwrap().flatten();
     let lines = processes.filter_map(|entry| std::fs::read(entry.path().join("cmdline")).ok());
     lines.filter(|line| line.starts_with(b"sleep\0") && String::from_utf8_lossy(line).contains(SLEEP)).count()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_tree_of_forty_stops_and_leaves_no_process() {
+async fn stopping_a_tree_of_forty_subagents_leaves_no_process() {
     let model = ModelServer::start();
     model.answer_with(tree);
     let folder = tempfile::tempdir().unwrap();
@@ -314,8 +314,8 @@ async fn a_tree_of_forty_stops_and_leaves_no_process() {
     daemon.say(root, "grow", 0).await.unwrap();
     let programs = BRANCHES * LEAVES * 2 / 3;
     let began = Instant::now();
-    while sleepers() < programs {
-        assert!(began.elapsed() < PATIENCE, "{} programs run", sleepers());
+    while count_sleep_programs() < programs {
+        assert!(began.elapsed() < PATIENCE, "{} programs run", count_sleep_programs());
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     let database = open(&home);
@@ -324,8 +324,8 @@ async fn a_tree_of_forty_stops_and_leaves_no_process() {
     daemon.post(&format!("/api/v1/sessions/{key}/stop"), &json!({})).await.unwrap();
     let (stopped, answered) = (Instant::now(), now_ms());
     let busy = "SELECT COUNT(*) FROM jobs WHERE state = 'running'";
-    while count(&database, AT_WORK) > 0 || count(&database, busy) > 0 || sleepers() > 0 {
-        let left = (count(&database, AT_WORK), count(&database, busy), sleepers());
+    while count(&database, AT_WORK) > 0 || count(&database, busy) > 0 || count_sleep_programs() > 0 {
+        let left = (count(&database, AT_WORK), count(&database, busy), count_sleep_programs());
         assert!(stopped.elapsed() < PATIENCE, "after {PATIENCE:?} there are {left:?}");
         tokio::time::sleep(Duration::from_millis(10)).await;
     }

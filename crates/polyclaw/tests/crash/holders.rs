@@ -102,7 +102,7 @@ async fn state(daemon: &Daemon) -> (String, Option<String>) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_account_is_one_node_s_and_the_other_takes_it_when_that_is_killed() {
+async fn account_lease_of_killed_node_moves_to_other_node() {
     let mut stage = Stage::set(2, 8).await;
     let mut holder = stage.holder().await;
     let (_, node) = state(&stage.daemons[0]).await;
@@ -123,7 +123,7 @@ async fn an_account_is_one_node_s_and_the_other_takes_it_when_that_is_killed() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_account_is_given_up_by_a_node_that_drains() {
+async fn draining_node_releases_its_account_lease() {
     let mut stage = Stage::set(600, 8).await;
     let mut holder = stage.holder().await;
     holder.terminate();
@@ -134,7 +134,7 @@ async fn an_account_is_given_up_by_a_node_that_drains() {
 
 /// The node that holds the account sends, whichever node ran the turn.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_one_node_answers_the_other_sends() {
+async fn reply_of_one_node_is_sent_by_account_lease_holder() {
     let mut stage = Stage::set(600, 1).await;
     let _holder = stage.holder().await;
     let asked: Vec<String> = (0..6).map(|n| format!("question {n}")).collect();

@@ -148,7 +148,7 @@ async fn dies_at(point: KillPoint, passing: usize) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn killed_while_an_expert_speaks_a_reader_that_connects_again_sees_each_word_once() {
+async fn reconnecting_reader_sees_delegate_text_once_after_kill() {
     let mut cases = tokio::task::JoinSet::new();
     for (point, passing) in DEATHS {
         cases.spawn(dies_at(point, passing));

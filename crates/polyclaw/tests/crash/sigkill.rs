@@ -153,7 +153,7 @@ async fn deliver(daemon: &Daemon, post: &PlatformPost) -> bool {
     hook.deliver_post(post).await.is_ok_and(|answer| answer.status < 300)
 }
 
-async fn all_points(idempotent: bool) {
+async fn kill_at_all_points(idempotent: bool) {
     let stage = Stage::new(idempotent);
     let mut kills = 0;
     // A webhook is not a chat platform: `telegram.rs` covers their kill points. No agent here is in a team.
@@ -171,11 +171,11 @@ async fn all_points(idempotent: bool) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn killed_anywhere_with_a_platform_that_recognises_repeats_everything_is_shown_once() {
-    all_points(true).await;
+async fn sigkill_with_idempotent_platform_shows_everything_once() {
+    kill_at_all_points(true).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn killed_anywhere_with_a_platform_that_does_not_nothing_is_shown_twice() {
-    all_points(false).await;
+async fn sigkill_without_idempotent_platform_shows_nothing_twice() {
+    kill_at_all_points(false).await;
 }

@@ -7,7 +7,7 @@ use crate::daemon::{Home, PATIENCE};
 const ME: &str = "agent:main:web:dm:me";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_turn_waits_until_it_is_known_which_model_answers() {
+async fn turns_at_startup_wait_for_model_selection() {
     let model = ModelServer::start();
     model.answer_with(|request| ReplyScript::reply(format!("re: {}", request.last_user_text())));
     let folder = tempfile::tempdir().unwrap();

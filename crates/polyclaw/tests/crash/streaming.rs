@@ -92,7 +92,7 @@ async fn dies_at(point: KillPoint, passing: usize) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn killed_while_an_expert_speaks_its_words_and_the_callers_are_shown_once() {
+async fn delegate_and_caller_text_are_shown_once_after_kill() {
     let mut cases = tokio::task::JoinSet::new();
     for (point, passing) in DEATHS {
         cases.spawn(dies_at(point, passing));

@@ -22,7 +22,7 @@ fn ticks(daemon: &Daemon) -> u64 {
 }
 
 #[tokio::test]
-async fn without_descriptors_the_listener_waits_and_goes_on() {
+async fn listener_recovers_after_file_descriptors_run_out() {
     let model = ModelServer::start();
     let mut daemon = Daemon::start(&config(&model, "")).await;
     assert_eq!(daemon.say("me", "before", 30).await.unwrap().reply(), "echo: before");
@@ -52,7 +52,7 @@ async fn without_descriptors_the_listener_waits_and_goes_on() {
 
 /// A ledger is a database of its own, with some ten descriptors.
 #[tokio::test]
-async fn ledgers_of_resting_teams_are_not_open_together_after_a_restart() {
+async fn restart_does_not_open_all_team_ledgers_together() {
     const TEAMS: u64 = 40;
     let model = ModelServer::start();
     let mut daemon = Daemon::start(&config(&model, "[teams]\nmax_teams = 40")).await;

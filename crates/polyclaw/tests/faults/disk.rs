@@ -19,7 +19,7 @@ mount -t tmpfs -o size=4m,mode=700 none "$home" &&
   printf '%s\n' "$text" >"$home/config.toml" && exec "$@" 2>"$home/daemon.log""#;
 
 /// Mounts need privileges, or a user namespace.
-fn can_mount() -> bool {
+fn can_mount_tmpfs() -> bool {
     let tried = Command::new("unshare").args(["-rm", "mount", "-t", "tmpfs", "none", "/mnt"]).output();
     tried.is_ok_and(|output| output.status.success())
 }
@@ -157,8 +157,8 @@ async fn idle(daemon: &Daemon, who: &str) {
 }
 
 #[tokio::test]
-async fn a_full_disk_refuses_new_messages_and_keeps_accepted_ones() {
-    let space = if can_mount() { Space::Disk } else { Space::FileSize };
+async fn full_disk_refuses_new_messages_and_keeps_accepted_ones() {
+    let space = if can_mount_tmpfs() { Space::Disk } else { Space::FileSize };
     println!(
         "taking space by {}",
         if matches!(space, Space::Disk) { "a small disk" } else { "RLIMIT_FSIZE" }
@@ -167,12 +167,12 @@ async fn a_full_disk_refuses_new_messages_and_keeps_accepted_ones() {
 }
 
 #[tokio::test]
-async fn files_that_may_not_grow_are_a_full_disk_too() {
+async fn file_size_limit_refuses_new_messages_and_keeps_accepted_ones() {
     survives(Space::FileSize).await;
 }
 
 #[tokio::test]
-async fn a_log_that_can_not_be_written_stops_nothing() {
+async fn unwritable_log_does_not_stop_the_daemon() {
     let model = ModelServer::start();
     let with_full_log = |program: Command, _: &Path| {
         let mut command = Command::new("sh");
@@ -211,8 +211,8 @@ fn set_read_only(daemon: &Daemon, read_only: bool) {
 }
 
 #[tokio::test]
-async fn a_home_that_becomes_read_only_fails_the_tool_and_not_the_turn() {
-    assert!(can_mount(), "this test needs `unshare -rm`: allow user namespaces, or run it as root");
+async fn read_only_home_fails_the_tool_and_not_the_turn() {
+    assert!(can_mount_tmpfs(), "this test needs `unshare -rm`: allow user namespaces, or run it as root");
     let model = ModelServer::start();
     model.answer_with(|request| match request.messages().last() {
         Some(last) if last["role"] == "tool" => ReplyScript::reply(format!("it said {}", last["content"])),

@@ -14,7 +14,7 @@ async fn start(model: &ModelServer) -> Daemon {
 }
 
 /// Waits until readiness names this cause.
-async fn until_not_ready(daemon: &Daemon, code: &str) {
+async fn wait_until_not_ready(daemon: &Daemon, code: &str) {
     let began = Instant::now();
     loop {
         let answer = daemon.get("/ready").await;
@@ -31,7 +31,7 @@ fn database(daemon: &Daemon) -> PathBuf {
 }
 
 #[tokio::test]
-async fn a_removed_log_stops_acceptance_and_loses_nothing_that_was_accepted() {
+async fn removed_wal_stops_acceptance_and_loses_no_accepted_message() {
     let model = ModelServer::start();
     let mut daemon = start(&model).await;
     for n in 0..20 {
@@ -39,7 +39,7 @@ async fn a_removed_log_stops_acceptance_and_loses_nothing_that_was_accepted() {
         assert_eq!(daemon.say("me", &text, 10).await.unwrap().reply(), format!("re: {text}"));
     }
     fs::remove_file(database(&daemon).join("sessions.db-wal")).unwrap();
-    until_not_ready(&daemon, "store_files_replaced").await;
+    wait_until_not_ready(&daemon, "store_files_replaced").await;
     let refused = daemon.say("me", "too late", 1).await.unwrap();
     assert_eq!((refused.status, refused.code()), (503, "store_files_replaced"));
     daemon.kill();
@@ -51,16 +51,16 @@ async fn a_removed_log_stops_acceptance_and_loses_nothing_that_was_accepted() {
 }
 
 #[tokio::test]
-async fn a_file_that_was_moved_away_is_missed_until_it_is_put_back() {
+async fn moved_database_file_stops_readiness_until_restored() {
     let model = ModelServer::start();
     let daemon = start(&model).await;
     assert_eq!(daemon.say("me", "one", 10).await.unwrap().reply(), "re: one");
     for name in ["sessions.db", "sessions.db-shm"] {
         let (file, aside) = (database(&daemon).join(name), daemon.home.join("aside"));
         fs::rename(&file, &aside).unwrap();
-        until_not_ready(&daemon, "store_files_replaced").await;
+        wait_until_not_ready(&daemon, "store_files_replaced").await;
         fs::write(&file, b"another").unwrap();
-        until_not_ready(&daemon, "store_files_replaced").await;
+        wait_until_not_ready(&daemon, "store_files_replaced").await;
         fs::rename(&aside, &file).unwrap();
         let began = Instant::now();
         while daemon.ready().await != 200 {

@@ -54,7 +54,7 @@ async fn type_in(daemon: &Daemon, text: &str) -> Result<Answer, reqwest::Error> 
 }
 
 #[tokio::test]
-async fn a_shell_that_can_not_be_started_is_a_result_and_the_turn_goes_on() {
+async fn failed_process_start_is_a_tool_result_and_turn_continues() {
     let model = ModelServer::start();
     model.answer_with(|request| match request.messages().last() {
         Some(last) if last["role"] == "tool" => ReplyScript::reply(format!("it said {}", last["content"])),

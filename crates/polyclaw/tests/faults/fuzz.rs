@@ -53,7 +53,7 @@ async fn assert_unharmed(daemon: &mut Daemon, before: i64) {
 }
 
 /// Waits until all input was read or the socket was closed.
-fn until_read(stream: &mut TcpStream) {
+fn wait_until_frames_are_read(stream: &mut TcpStream) {
     let last = br#"{"type":"req","id":"the last","method":"none"}"#;
     let (mut heard, mut piece) = (Vec::new(), [0; 4096]);
     if text_frame(stream, last).is_ok() {
@@ -86,7 +86,7 @@ async fn frames() {
             // The previous frame may have closed the socket.
             let _ = text_frame(&mut stream, sent);
         }
-        until_read(&mut stream);
+        wait_until_frames_are_read(&mut stream);
     }
     let accepted = metric(&daemon, "polyclaw_messages_accepted_total").await;
     assert!(accepted > 5, "too few frames were read: {accepted}");
@@ -94,7 +94,7 @@ async fn frames() {
 }
 
 #[tokio::test]
-async fn imported_conversations() {
+async fn random_openai_requests_never_return_500() {
     let corpus = [
         r#"{"model":"main","messages":[{"role":"user","content":"a"},{"role":"assistant","content":"b"},{"role":"user","content":"c"}]}"#,
         r#"{"model":"main","messages":[{"role":"user","content":[{"type":"text","text":"a"}]},{"role":"assistant","content":null,"tool_calls":[{"id":"1","type":"function","function":{"name":"f","arguments":"{}"}}]},{"role":"tool","tool_call_id":"1","content":"x"}]}"#,
@@ -116,7 +116,7 @@ async fn imported_conversations() {
 }
 
 #[tokio::test]
-async fn streams_of_providers() {
+async fn random_provider_streams_end_in_done_or_failed() {
     let corpus = [
         "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"hello\"},\"finish_reason\":null}]}\n\n",
         "data: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"index\":0,\"id\":\"a\",\"function\":{\"name\":\"list_dir\",\"arguments\":\"{\"}}]}}]}\n\n",

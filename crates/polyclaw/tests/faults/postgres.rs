@@ -36,7 +36,7 @@ async fn insist(daemon: &Daemon, who: &str, text: &str) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn under_load_with_cut_connections_and_lost_answers_everything_is_answered_once() {
+async fn cut_connections_and_lost_commits_answer_each_message_once() {
     let model = ModelServer::start();
     model.answer_with(|request| {
         ReplyScript::reply(format!("re: {}", request.last_user_text())).wait(Duration::from_millis(5))
@@ -92,7 +92,7 @@ fn edit(request: &ReceivedRequest) -> ReplyScript {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_lost_answer_to_any_commit_of_a_turn_changes_nothing() {
+async fn lost_response_to_any_commit_of_a_turn_changes_nothing() {
     let model = ModelServer::start();
     model.answer_with(edit);
     let (daemon, chaos, _) = start(&model).await;
@@ -113,7 +113,7 @@ async fn a_lost_answer_to_any_commit_of_a_turn_changes_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_database_that_is_gone_for_ten_seconds_is_waited_for() {
+async fn turn_survives_ten_second_database_outage() {
     let model = ModelServer::start();
     let gate = ReplyGate::new();
     model.push(ReplyScript::new().gate(&gate).text("re: early"));
@@ -149,7 +149,7 @@ async fn a_database_that_is_gone_for_ten_seconds_is_waited_for() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_database_that_says_nothing_is_not_called_ready() {
+async fn silent_database_is_reported_not_ready() {
     let model = ModelServer::start();
     let (mut daemon, chaos, _) = start(&model).await;
     chaos.set_mode(ProxyMode::Silent);
@@ -168,7 +168,7 @@ async fn a_database_that_says_nothing_is_not_called_ready() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_database_that_becomes_read_only_is_waited_for_too() {
+async fn turn_survives_read_only_database() {
     let model = ModelServer::start();
     let gate = ReplyGate::new();
     model.push(ReplyScript::new().gate(&gate).text("re: early"));
@@ -198,7 +198,7 @@ async fn a_database_that_becomes_read_only_is_waited_for_too() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_start_while_the_database_is_away_waits_for_it_and_says_so() {
+async fn start_waits_for_unavailable_database_and_reports_it() {
     let model = ModelServer::start();
     model.answer_with(|_| ReplyScript::reply("here"));
     let database = PostgresCluster::for_process().fresh_database().unwrap();
@@ -221,7 +221,7 @@ async fn a_start_while_the_database_is_away_waits_for_it_and_says_so() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_start_waits_no_longer_than_it_is_told() {
+async fn start_gives_up_on_database_after_wait_seconds() {
     let model = ModelServer::start();
     let database = PostgresCluster::for_process().fresh_database().unwrap();
     let (chaos, url) = ChaosProxy::in_front_of_url(&database);

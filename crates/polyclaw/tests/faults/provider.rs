@@ -29,7 +29,7 @@ fn cases() -> Vec<(&'static str, ReplyScript, &'static str)> {
 }
 
 #[tokio::test]
-async fn whatever_the_service_does_the_turn_ends_with_a_code_and_the_next_is_answered() {
+async fn provider_failure_ends_turn_with_code_and_next_turn_works() {
     let model = ModelServer::start();
     let mut daemon = Daemon::start(&config(&model, "[turns]\nstall_seconds = 1")).await;
     for (name, script, code) in cases() {
@@ -56,7 +56,7 @@ async fn whatever_the_service_does_the_turn_ends_with_a_code_and_the_next_is_ans
 }
 
 #[tokio::test]
-async fn a_service_that_asks_to_slow_down_is_asked_again_and_answers() {
+async fn rate_limited_provider_is_retried_after_its_delay() {
     let model = ModelServer::start();
     let mut daemon = Daemon::start(&config(&model, "[turns]\nstall_seconds = 1")).await;
     for (name, script) in [("429", refusal(429)), ("529", refusal(529))] {
@@ -70,7 +70,7 @@ async fn a_service_that_asks_to_slow_down_is_asked_again_and_answers() {
 }
 
 /// Random faults.
-fn by_chance() -> Vec<(&'static str, ReplyScript)> {
+fn transient_failures() -> Vec<(&'static str, ReplyScript)> {
     vec![
         ("500", refusal(500)),
         ("503", refusal(503)),
@@ -85,10 +85,10 @@ fn by_chance() -> Vec<(&'static str, ReplyScript)> {
 }
 
 #[tokio::test]
-async fn a_failure_by_chance_is_not_noticed_in_the_answer() {
+async fn transient_provider_failures_are_retried_invisibly() {
     let model = ModelServer::start();
     let mut daemon = Daemon::start(&config(&model, "")).await;
-    for (name, script) in by_chance() {
+    for (name, script) in transient_failures() {
         model.push(script.clone());
         model.push(script);
         let answered = daemon.say(name, name, 30).await.unwrap();
@@ -113,7 +113,7 @@ impl Dice {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn with_a_quarter_of_all_calls_failing_less_than_one_answer_in_a_hundred_is_an_error() {
+async fn quarter_of_failing_calls_leaves_under_one_percent_errors() {
     const PEOPLE: usize = 12;
     const MESSAGES: usize = 20;
     let model = ModelServer::start();
@@ -122,7 +122,7 @@ async fn with_a_quarter_of_all_calls_failing_less_than_one_answer_in_a_hundred_i
         let asked = request.last_user_text();
         match dice.roll(4) {
             0 => {
-                let mut faults = by_chance();
+                let mut faults = transient_failures();
                 let at = usize::try_from(dice.roll(faults.len() as u64)).unwrap();
                 faults.swap_remove(at).1
             }

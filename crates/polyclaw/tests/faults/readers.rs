@@ -17,7 +17,7 @@ fn connect(daemon: &Daemon) -> TcpStream {
 }
 
 /// An event stream of a session that is opened and never read.
-fn dead_events(daemon: &Daemon, who: &str) -> TcpStream {
+fn open_unread_event_stream(daemon: &Daemon, who: &str) -> TcpStream {
     let mut stream = connect(daemon);
     let path = format!("/api/v1/sessions/{}/stream", key(who));
     let head = format!("GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {TOKEN}\r\n\r\n");
@@ -49,7 +49,7 @@ pub fn text_frame(stream: &mut TcpStream, text: &[u8]) -> std::io::Result<()> {
 }
 
 /// A socket that watches a session and is never read.
-fn dead_socket(daemon: &Daemon, who: &str) -> TcpStream {
+fn open_unread_socket(daemon: &Daemon, who: &str) -> TcpStream {
     let mut stream = socket(daemon);
     let request = format!(
         r#"{{"type":"req","id":1,"method":"subscribe","params":{{"session_key":"agent:main:web:dm:{who}"}}}}"#
@@ -74,7 +74,7 @@ pub async fn metric(daemon: &Daemon, name: &str) -> usize {
 }
 
 /// Waits until this many readers are counted; one that has disconnected may still count.
-async fn until_watched(daemon: &Daemon, readers: usize) {
+async fn wait_for_watchers(daemon: &Daemon, readers: usize) {
     let began = Instant::now();
     while metric(daemon, "polyclaw_watchers").await < readers {
         assert!(began.elapsed() < PATIENCE, "fewer than {readers} readers are counted");
@@ -98,7 +98,7 @@ async fn follow(daemon: &Daemon, who: &str, turns: usize) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn readers_that_never_read_cost_little_and_hold_nobody_up() {
+async fn stalled_readers_use_bounded_memory_and_delay_nobody() {
     let model = ModelServer::start();
     // Much is streamed and little is stored, so growth is data that waits for readers.
     model.answer_with(|request| match request.last_user_text() {
@@ -113,9 +113,10 @@ async fn readers_that_never_read_cost_little_and_hold_nobody_up() {
     });
     let mut daemon = Daemon::start(&config(&model, "")).await;
     daemon.say("busy", "first", 30).await.unwrap();
-    let dead: Vec<TcpStream> =
-        (0..20).flat_map(|_| [dead_events(&daemon, "busy"), dead_socket(&daemon, "busy")]).collect();
-    until_watched(&daemon, dead.len()).await;
+    let dead: Vec<TcpStream> = (0..20)
+        .flat_map(|_| [open_unread_event_stream(&daemon, "busy"), open_unread_socket(&daemon, "busy")])
+        .collect();
+    wait_for_watchers(&daemon, dead.len()).await;
     let before = memory(&daemon, "VmRSS");
     let talking = async {
         for n in 0..TURNS {
@@ -135,7 +136,7 @@ async fn readers_that_never_read_cost_little_and_hold_nobody_up() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn callers_that_never_finish_their_headers_are_let_go() {
+async fn connections_with_unfinished_headers_are_closed() {
     let model = ModelServer::start();
     let mut daemon = Daemon::start(&config(&model, "")).await;
     let mut slow: Vec<TcpStream> = (0..60).map(|_| connect(&daemon)).collect();

@@ -43,7 +43,7 @@ fn call(home: &Home, verb: &str, rest: &[&str]) -> Value {
 }
 
 #[test]
-fn an_exposed_agent_answers_a_client_nobody_here_wrote() {
+fn exposed_agent_answers_a_third_party_a2a_client() {
     let model = ModelServer::start();
     let home = exposed(&model);
     let _daemon = home.daemon();
@@ -53,7 +53,7 @@ fn an_exposed_agent_answers_a_client_nobody_here_wrote() {
 }
 
 #[test]
-fn a_task_is_the_same_after_kill_9() {
+fn a2a_task_is_the_same_after_sigkill() {
     let model = ModelServer::start();
     let home = exposed(&model);
     let mut daemon = home.daemon();
@@ -75,7 +75,7 @@ fn a_task_is_the_same_after_kill_9() {
 }
 
 #[test]
-fn a_cancelled_task_ends() {
+fn cancelled_a2a_task_ends() {
     let model = ModelServer::start();
     let home = exposed(&model);
     let _daemon = home.daemon();
@@ -147,7 +147,7 @@ fn delegate(home: &Home, model: &ModelServer, arguments: Value) -> Value {
 const PRIVATE: &str = "[tools]\nallow_private_addresses = true\n";
 
 #[test]
-fn an_agent_elsewhere_is_asked_and_what_it_says_is_data() {
+fn remote_agent_answer_is_marked_as_data_and_redacted() {
     let (model, elsewhere) = (ModelServer::start(), Elsewhere::start());
     let home = asking(&model, &elsewhere, "\"a2a:echo\"", PRIVATE);
     let _daemon = home.daemon();
@@ -161,7 +161,7 @@ fn an_agent_elsewhere_is_asked_and_what_it_says_is_data() {
 }
 
 #[test]
-fn the_end_of_its_time_ends_a_task_elsewhere() {
+fn timeout_cancels_the_remote_task() {
     let (model, elsewhere) = (ModelServer::start(), Elsewhere::start());
     let home = asking(&model, &elsewhere, "\"a2a:echo\"", PRIVATE);
     let _daemon = home.daemon();
@@ -173,7 +173,7 @@ fn the_end_of_its_time_ends_a_task_elsewhere() {
 }
 
 #[test]
-fn a_turn_that_is_stopped_ends_the_task_it_waits_for() {
+fn stopped_turn_cancels_the_remote_task() {
     let (model, elsewhere) = (ModelServer::start(), Elsewhere::start());
     let home = asking(&model, &elsewhere, "\"a2a:echo\"", PRIVATE);
     let _daemon = home.daemon();
@@ -191,7 +191,7 @@ fn a_turn_that_is_stopped_ends_the_task_it_waits_for() {
 }
 
 #[test]
-fn a_private_address_and_an_unknown_name_are_refused() {
+fn private_address_and_unknown_remote_agent_are_refused() {
     let (model, elsewhere) = (ModelServer::start(), Elsewhere::start());
     let home = asking(&model, &elsewhere, "\"a2a:echo\"", "");
     let _daemon = home.daemon();

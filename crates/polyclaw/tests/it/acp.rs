@@ -19,7 +19,7 @@ fn editor(home: &Home, verb: &str) -> String {
 }
 
 #[test]
-fn an_editor_talks_to_an_agent_and_finds_the_conversation_again() {
+fn acp_editor_prompts_an_agent_and_reloads_the_session() {
     let model = ModelServer::start();
     let home = Home::with_model(&model);
     let _daemon = home.daemon();
@@ -38,7 +38,7 @@ fn obey(request: &ReceivedRequest) -> ReplyScript {
 }
 
 #[test]
-fn the_person_at_the_editor_decides_about_tools_and_stops_turns() {
+fn acp_editor_decides_tool_approvals_and_cancels_turns() {
     let model = ModelServer::start();
     model.answer_with(obey);
     let home = Home::with_model_and(&model, ASKS);
@@ -121,7 +121,7 @@ fn prompt(session: &str, text: &str) -> Value {
 }
 
 #[test]
-fn an_editor_gets_its_answer_from_the_daemon_that_comes_after() {
+fn acp_editor_gets_the_answer_from_a_restarted_daemon() {
     let model = ModelServer::start();
     let text: String = (0..120).map(|n| format!("word {n}, ")).chain(["the end.".to_owned()]).collect();
     let half = &text[..text.find("word 60,").unwrap()];
@@ -143,7 +143,7 @@ fn an_editor_gets_its_answer_from_the_daemon_that_comes_after() {
 }
 
 #[test]
-fn an_answer_that_comes_out_differently_after_a_crash_is_told_once() {
+fn changed_answer_after_a_crash_is_emitted_once() {
     let model = ModelServer::start();
     model.push(ReplyScript::new().text("half ").hang());
     model.push(ReplyScript::new().chunks("all of it, in the end", 5, Duration::from_millis(500)));
@@ -162,7 +162,7 @@ fn an_answer_that_comes_out_differently_after_a_crash_is_told_once() {
 }
 
 #[test]
-fn a_cancel_right_behind_a_prompt_stops_it() {
+fn cancel_right_after_prompt_stops_the_turn() {
     let model = ModelServer::start();
     model.answer_with(|_| ReplyScript::new().text("thinking ").hang());
     let home = Home::with_model(&model);
@@ -180,7 +180,7 @@ fn a_cancel_right_behind_a_prompt_stops_it() {
 }
 
 #[test]
-fn a_line_that_is_too_large_ends_nothing() {
+fn too_large_acp_line_is_an_error_and_session_continues() {
     let model = ModelServer::start();
     let home = Home::with_model(&model);
     let _daemon = home.daemon();

@@ -12,7 +12,7 @@ use crate::fixture::Home;
 const MAIN: &str = "agent:main:main";
 
 #[test]
-fn the_answer_is_on_stdout_and_nothing_else() {
+fn agent_command_prints_only_the_answer_on_stdout() {
     let model = ModelServer::start();
     model.push(ReplyScript::new().chunks("It is four.", 3, Duration::from_millis(5)));
     let home = Home::with_model(&model);
@@ -27,7 +27,7 @@ fn the_answer_is_on_stdout_and_nothing_else() {
 }
 
 #[test]
-fn a_command_is_answered_by_the_instance_and_reaches_no_model() {
+fn chat_command_is_answered_without_a_model_call() {
     let model = ModelServer::start();
     let home = Home::with_model(&model);
     let _daemon = home.daemon();
@@ -45,7 +45,7 @@ fn a_command_is_answered_by_the_instance_and_reaches_no_model() {
 }
 
 #[test]
-fn machines_get_the_whole_reply() {
+fn json_output_contains_the_whole_reply() {
     let model = ModelServer::start();
     model.push(ReplyScript::reply("yes").usage(7, 3));
     let home = Home::with_model(&model);
@@ -61,7 +61,7 @@ fn machines_get_the_whole_reply() {
 }
 
 #[test]
-fn files_go_along_as_text_and_as_images() {
+fn attachments_are_sent_as_text_and_images() {
     let model = ModelServer::start();
     let home = Home::with_model(&model);
     let _daemon = home.daemon();
@@ -86,7 +86,7 @@ fn files_go_along_as_text_and_as_images() {
 }
 
 #[test]
-fn a_model_that_is_down_is_a_failure_with_its_sentence() {
+fn unreachable_model_fails_with_a_message() {
     let home = Home::new();
     home.write_config(
         "[providers.lab]\nkind = \"openai_compatible\"\nbase_url = \"http://127.0.0.1:9/v1\"\nmodels = [\"demo\"]\n",
@@ -101,7 +101,7 @@ fn a_model_that_is_down_is_a_failure_with_its_sentence() {
 }
 
 #[test]
-fn without_a_model_it_says_what_to_set() {
+fn missing_model_error_names_the_variable_to_set() {
     let home = Home::new();
     home.write_config("");
     let _daemon = home.daemon();
@@ -111,7 +111,7 @@ fn without_a_model_it_says_what_to_set() {
 }
 
 #[test]
-fn an_answer_that_takes_too_long_is_unavailable_and_the_agent_goes_on() {
+fn timed_out_command_leaves_the_turn_running() {
     let model = ModelServer::start();
     model.push(ReplyScript::new().wait(Duration::from_millis(2500)).text("late"));
     let home = Home::with_model(&model);
@@ -121,7 +121,7 @@ fn an_answer_that_takes_too_long_is_unavailable_and_the_agent_goes_on() {
 }
 
 #[test]
-fn a_chat_without_a_terminal_answers_line_by_line_and_starts_its_daemon() {
+fn chat_without_terminal_starts_daemon_and_answers_each_line() {
     let model = ModelServer::start();
     let home = Home::with_model(&model);
     let mut command = home.command(&["chat"]);

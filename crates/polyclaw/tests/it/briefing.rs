@@ -54,7 +54,7 @@ fn chat(home: &Home, lines: &str) -> String {
 }
 
 #[test]
-fn a_switch_of_agents_switches_files_and_skills_together() {
+fn switching_agents_switches_workspace_files_and_skills() {
     let model = ModelServer::start();
     let home = two_agents(&model);
     skill(&home, "weather", "Says how the weather is.");
@@ -88,7 +88,7 @@ fn a_switch_of_agents_switches_files_and_skills_together() {
 
 /// A message from a person who is not an owner.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_write_through_a_link_to_what_agents_are_told_waits_for_an_owner() {
+async fn non_owner_write_to_linked_agent_file_needs_approval() {
     let model = ModelServer::start();
     let hook = "[channels.webhook.mail]\nsecret = \"s\"\nreply_url = \"http://127.0.0.1:9/reply\"\n";
     let home = Home::with_model_and(&model, hook);
@@ -109,7 +109,7 @@ async fn a_write_through_a_link_to_what_agents_are_told_waits_for_an_owner() {
 }
 
 #[test]
-fn a_hidden_skill_can_not_be_read_and_an_allowed_one_can() {
+fn denied_skill_cannot_be_read() {
     let model = ModelServer::start();
     let home = two_agents(&model);
     skill(&home, "weather", "Says how the weather is.");
@@ -128,7 +128,7 @@ fn a_hidden_skill_can_not_be_read_and_an_allowed_one_can() {
 }
 
 #[test]
-fn a_bootstrap_is_told_until_a_turn_that_told_it_ends_well() {
+fn bootstrap_file_is_applied_until_a_turn_succeeds() {
     let model = ModelServer::start();
     let home = Home::with_model(&model);
     put(&home, "workspace/BOOTSTRAP.md", "Ask who you are talking to.");
@@ -152,7 +152,7 @@ fn a_bootstrap_is_told_until_a_turn_that_told_it_ends_well() {
 }
 
 #[test]
-fn a_check_of_skills_needs_no_daemon_and_says_what_to_mend() {
+fn skills_check_works_without_daemon_and_lists_problems() {
     let home = Home::new();
     home.write_config("");
     skill(&home, "weather", "Says how the weather is.");

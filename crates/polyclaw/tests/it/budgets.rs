@@ -21,7 +21,7 @@ fn instance(home: &Home) -> Value {
 }
 
 #[test]
-fn a_user_sees_the_cost_the_balance_and_the_refusal() {
+fn usage_shows_cost_and_budget_and_exhausted_budget_refuses() {
     let model = ModelServer::start();
     model.push(ReplyScript::reply("one").usage(1_000, 100));
     let home = home(
@@ -48,7 +48,7 @@ fn a_user_sees_the_cost_the_balance_and_the_refusal() {
 }
 
 #[test]
-fn what_a_killed_process_reserved_is_free_again_and_settled_once() {
+fn budget_reservation_of_killed_process_is_released() {
     let model = ModelServer::start();
     model.push(ReplyScript::new().text("beg").wait(Duration::from_secs(60)).text("un"));
     let home = home(&model, "[budget]\ntokens_per_day = 100000\n");

@@ -175,7 +175,7 @@ fn scripts(model: &ModelServer) {
 }
 
 #[test]
-fn planted_secrets_are_nowhere_but_where_they_were_planted() {
+fn planted_secrets_appear_only_where_they_were_planted() {
     let model = ModelServer::start();
     let home = Home::new();
     let outside = tempfile::tempdir().unwrap();
@@ -213,7 +213,7 @@ fn planted_secrets_are_nowhere_but_where_they_were_planted() {
     let agent = json!({ "agent_id": "spy", "name": "Spy", "description": leak(), "defaults": { "system_prompt": leak() } });
     api.call(reqwest::Method::POST, "/api/v1/agents", Some(agent));
 
-    processes_show_nothing();
+    assert_no_secret_in_process_arguments();
     clean("frames", api.frames().as_bytes());
     for path in [
         "sessions",
@@ -237,7 +237,7 @@ fn planted_secrets_are_nowhere_but_where_they_were_planted() {
     for path in ["", "/transcript", "/backlog"] {
         api.get(&format!("/api/v1/sessions/{KEY}{path}"));
     }
-    what_commands_say(&home);
+    assert_no_secret_in_command_output(&home);
     // Model requests are external too: they may contain only the key of their own provider, in a header.
     for request in model.requests() {
         clean("a prompt", request.body().to_string().as_bytes());
@@ -246,10 +246,10 @@ fn planted_secrets_are_nowhere_but_where_they_were_planted() {
     assert!(fs::read_to_string(&log).unwrap().contains("no model answered"), "the log is there");
     Command::new("kill").arg(daemon.id().to_string()).status().unwrap();
     daemon.wait().unwrap();
-    what_is_written(&home, outside.path(), &secret_file);
+    assert_no_secret_in_files(&home, outside.path(), &secret_file);
 }
 
-fn processes_show_nothing() {
+fn assert_no_secret_in_process_arguments() {
     for entry in fs::read_dir("/proc").unwrap().flatten() {
         if let Ok(line) = fs::read(entry.path().join("cmdline")) {
             clean("a process", &line);
@@ -257,7 +257,7 @@ fn processes_show_nothing() {
     }
 }
 
-fn what_commands_say(home: &Home) {
+fn assert_no_secret_in_command_output(home: &Home) {
     for args in [
         &["config", "show"][..],
         &["config", "show", "--json"],
@@ -276,7 +276,7 @@ fn what_commands_say(home: &Home) {
     }
 }
 
-fn what_is_written(home: &Home, outside: &Path, secret_file: &Path) {
+fn assert_no_secret_in_files(home: &Home, outside: &Path, secret_file: &Path) {
     let planted =
         [home.path().join("config.toml"), home.path().join("workspace/leak.txt"), secret_file.to_owned()];
     let mut written = Vec::new();

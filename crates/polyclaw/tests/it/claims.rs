@@ -14,7 +14,7 @@ fn shared(figures: &Value) {
 }
 
 #[test]
-fn claimers_in_four_processes_share_the_tasks_of_a_team() {
+fn claimers_in_four_processes_claim_each_task_once() {
     let home = Home::new();
     let measure = ["--json", "bench", "teams", "--tasks", TASKS];
     shared(&home.run(&measure).ok());

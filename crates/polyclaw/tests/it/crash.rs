@@ -25,7 +25,7 @@ fn answer(asked: Child) -> Ran {
 }
 
 #[test]
-fn killed_in_the_middle_of_an_answer_it_answers_once_after_the_restart() {
+fn turn_killed_mid_answer_is_answered_once_after_restart() {
     let model = ModelServer::start();
     model.push(ReplyScript::new().text("half an ").wait(Duration::from_millis(100)).hang());
     model.push(ReplyScript::reply("the whole answer"));
@@ -43,7 +43,7 @@ fn killed_in_the_middle_of_an_answer_it_answers_once_after_the_restart() {
 }
 
 #[test]
-fn killed_in_the_middle_of_an_answer_it_shows_the_image_again_after_the_restart() {
+fn turn_killed_mid_answer_resends_the_image_after_restart() {
     let model = ModelServer::start();
     model.push(ReplyScript::new().text("it is ").wait(Duration::from_millis(100)).hang());
     model.push(ReplyScript::reply("a red dot"));
@@ -65,7 +65,7 @@ fn killed_in_the_middle_of_an_answer_it_shows_the_image_again_after_the_restart(
 }
 
 #[test]
-fn at_every_kill_point_of_a_plain_turn_the_answer_comes_once() {
+fn plain_turn_is_answered_once_at_every_kill_point() {
     let points = [
         "ingress.before",
         "ingress.committed",
@@ -94,7 +94,7 @@ fn at_every_kill_point_of_a_plain_turn_the_answer_comes_once() {
 }
 
 #[test]
-fn a_drain_lets_the_running_turn_end_and_takes_nothing_new() {
+fn drain_finishes_running_turn_and_refuses_new_messages() {
     let model = ModelServer::start();
     model.push(ReplyScript::new().chunks("a slow but whole answer", 8, Duration::from_millis(250)));
     let home = Home::with_model(&model);
@@ -111,7 +111,7 @@ fn a_drain_lets_the_running_turn_end_and_takes_nothing_new() {
 }
 
 #[test]
-fn a_second_signal_ends_at_once_and_the_turn_goes_on_at_the_next_start() {
+fn second_signal_exits_immediately_and_turn_resumes_at_next_start() {
     let model = ModelServer::start();
     model.push(ReplyScript::new().text("half").wait(Duration::from_millis(50)).hang());
     model.push(ReplyScript::reply("whole"));
@@ -128,7 +128,7 @@ fn a_second_signal_ends_at_once_and_the_turn_goes_on_at_the_next_start() {
 }
 
 #[test]
-fn a_daemon_with_nothing_to_do_ends_at_once() {
+fn idle_daemon_stops_immediately() {
     let home = Home::new();
     let mut daemon = home.daemon();
     let began = std::time::Instant::now();

@@ -6,7 +6,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use crate::fixture::{Home, command, ran};
 
 #[test]
-fn a_damaged_file_of_memories_leaves_the_rest_of_the_status() {
+fn damaged_memory_store_is_reported_in_status() {
     let home = Home::new();
     let memory = home.path().join("memory");
     fs::create_dir_all(&memory).unwrap();
@@ -21,7 +21,7 @@ fn a_damaged_file_of_memories_leaves_the_rest_of_the_status() {
 }
 
 #[test]
-fn a_key_that_others_can_read_is_told_and_closed() {
+fn world_readable_secrets_key_is_reported_and_fixed() {
     let home = Home::new();
     let value = home.path().join("value");
     fs::create_dir_all(home.path()).unwrap();
@@ -47,7 +47,7 @@ fn a_key_that_others_can_read_is_told_and_closed() {
 }
 
 #[test]
-fn a_home_behind_a_link_is_used_where_it_is() {
+fn symlinked_home_is_resolved() {
     let (home, folder) = (Home::new(), tempfile::tempdir().unwrap());
     fs::create_dir_all(home.path()).unwrap();
     let link = folder.path().join("link");
@@ -58,7 +58,7 @@ fn a_home_behind_a_link_is_used_where_it_is() {
 }
 
 #[test]
-fn memories_of_an_agent_that_is_not_there_are_not_taken() {
+fn memory_import_for_unknown_agent_is_refused() {
     let home = Home::new();
     let _daemon = home.daemon();
     let file = home.path().join("notes.md");

@@ -80,7 +80,7 @@ fn sleeps(long: &str) -> bool {
 
 /// D-4: the same process is reused. D-7: after a timeout nothing of the target runs and its worker is free.
 #[test]
-fn d_04_07_workers_are_used_again_and_a_stopped_delegate_leaves_its_place_free() {
+fn d_04_07_workers_are_reused_and_freed_after_delegate_timeout() {
     let model = ModelServer::start();
     model.answer_with(answer);
     let home = Home::with_model_and(&model, CONFIG);
@@ -104,7 +104,7 @@ fn d_04_07_workers_are_used_again_and_a_stopped_delegate_leaves_its_place_free()
 }
 
 #[test]
-fn what_was_begun_is_drawn_listed_and_shown() {
+fn delegate_runs_are_shown_in_tree_and_list_and_detail() {
     let model = ModelServer::start();
     model.answer_with(answer);
     let home = Home::with_model_and(&model, CONFIG);
@@ -154,7 +154,7 @@ fn holder(request: &ReceivedRequest) -> ReplyScript {
 }
 
 #[test]
-fn a_delegate_without_a_worker_and_one_whose_worker_dies_say_so_by_their_codes() {
+fn exhausted_pool_and_worker_crash_have_their_own_codes() {
     let model = ModelServer::start();
     model.answer_with(holder);
     let home = Home::with_model_and(&model, &CONFIG.replace("wait_seconds = 5", "wait_seconds = 1"));

@@ -14,29 +14,29 @@ use polyclaw_testkit::model_server::{ModelServer, ReplyScript};
 use serde_json::{Value, json};
 
 #[test]
-fn nothing_gets_out_of_a_workspace() {
+fn workspace_sandbox_stops_all_escape_attempts() {
     tried("in_process", "workspace");
 }
 
 #[test]
-fn nothing_gets_out_of_strict() {
+fn strict_sandbox_stops_all_escape_attempts() {
     tried("in_process", "strict");
 }
 
 #[test]
-fn nothing_gets_out_of_a_worker_in_a_workspace() {
+fn workspace_sandbox_in_worker_stops_all_escape_attempts() {
     tried("process", "workspace");
 }
 
 #[test]
-fn nothing_gets_out_of_a_worker_in_strict() {
+fn strict_sandbox_in_worker_stops_all_escape_attempts() {
     tried("process", "strict");
 }
 
 fn tried(isolation: &str, mode: &str) {
     let model = ModelServer::start();
     let ground = Ground::new(&model, isolation, mode);
-    assert_has_walls(&model, &ground);
+    assert_namespaces_in_force(&model, &ground);
     let token = ground.token();
     let calls = calls(&ground);
     let mut script = ReplyScript::new();
@@ -62,7 +62,7 @@ fn tried(isolation: &str, mode: &str) {
 }
 
 /// Verifies the sandbox before any attempt that could harm the machine.
-fn assert_has_walls(model: &ModelServer, ground: &Ground) {
+fn assert_namespaces_in_force(model: &ModelServer, ground: &Ground) {
     model.push(ReplyScript::new().call("look", "shell", json!({ "command": "true" })));
     model.push(ReplyScript::reply("I looked"));
     assert_eq!(ground.home.run(&["agent", "-m", "look"]).code, 0);
@@ -131,7 +131,7 @@ fn check_facts(name: &str, (tool, text): (&str, &str), facts: &Value, (isolation
 
 /// The same attempts without a sandbox: they succeed, so an ineffective sandbox would be noticed.
 #[test]
-fn without_a_sandbox_the_attempts_succeed() {
+fn escape_attempts_succeed_without_a_sandbox() {
     let model = ModelServer::start();
     let ground = Ground::new(&model, "in_process", "workspace");
     let real: Vec<_> =
@@ -171,7 +171,7 @@ fn asleep(model: &ModelServer, isolation: &str) -> (Ground, std::process::Child)
 }
 
 #[test]
-fn a_killed_daemon_takes_its_programs_and_workers_with_it() {
+fn killed_daemon_leaves_no_programs_or_workers() {
     for isolation in ["in_process", "process"] {
         let model = ModelServer::start();
         let (mut ground, mut asked) = asleep(&model, isolation);
@@ -182,7 +182,7 @@ fn a_killed_daemon_takes_its_programs_and_workers_with_it() {
 }
 
 #[test]
-fn a_killed_worker_costs_one_call_and_nobody_else_notices() {
+fn killed_worker_fails_only_its_own_call() {
     let model = ModelServer::start();
     let (ground, mut asked) = asleep(&model, "process");
     model.push(ReplyScript::reply("it was cut off"));

@@ -11,7 +11,7 @@ fn mode(path: &std::path::Path) -> u32 {
 }
 
 #[test]
-fn the_first_start_makes_the_home_for_its_owner_alone() {
+fn first_start_creates_home_with_owner_only_permissions() {
     let home = Home::new();
     let _daemon = home.daemon();
     let at = |name: &str| home.path().join(name);
@@ -27,7 +27,7 @@ fn the_first_start_makes_the_home_for_its_owner_alone() {
 }
 
 #[test]
-fn token_and_node_stay_the_same_across_starts() {
+fn token_and_node_id_are_kept_across_restarts() {
     let home = Home::new();
     let read = |name: &str| fs::read_to_string(home.path().join(name)).unwrap();
     let mut daemon = home.daemon();
@@ -40,7 +40,7 @@ fn token_and_node_stay_the_same_across_starts() {
 }
 
 #[test]
-fn a_token_of_the_environment_wins() {
+fn environment_token_takes_precedence() {
     let home = Home::new();
     let _daemon = {
         let mut command = home.command(&["daemon", "--port", &home.port.to_string()]);
@@ -63,7 +63,7 @@ impl Drop for Started {
 }
 
 #[test]
-fn up_says_where_it_is_and_which_model_answers_and_a_second_one_says_so_too() {
+fn up_prints_link_and_model_also_when_already_running() {
     let home = Home::new();
     home.write_config("");
     let mut command = home.command(&["up", "--json"]);
@@ -91,7 +91,7 @@ fn up_says_where_it_is_and_which_model_answers_and_a_second_one_says_so_too() {
 }
 
 #[test]
-fn the_browser_gets_a_link_that_works_once_and_never_the_token() {
+fn browser_is_opened_with_one_time_link_without_token() {
     let home = Home::new();
     home.write_config("");
     let tools = tempfile::tempdir().unwrap();

@@ -34,7 +34,7 @@ fn codes(status: &Value) -> Vec<&str> {
 }
 
 #[test]
-fn unsafe_settings_are_named_by_the_doctor_the_log_and_the_api() {
+fn unsafe_settings_are_reported_by_doctor_and_log_and_api() {
     let model = ModelServer::start();
     let rest = "[tools]\napproval = \"never\"\n[agents.defaults.sandbox]\nmode = \"off\"\n";
     let home = Home::with_model_and(&model, rest);
@@ -59,7 +59,7 @@ fn unsafe_settings_are_named_by_the_doctor_the_log_and_the_api() {
 }
 
 #[test]
-fn hostile_nesting_ends_nothing() {
+fn deeply_nested_input_is_refused_without_a_crash() {
     let model = ModelServer::start();
     let script = std::path::PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/mcp/probe_server.py");
     let rest = format!(
@@ -106,7 +106,7 @@ fn hostile_nesting_ends_nothing() {
 }
 
 #[test]
-fn an_include_bomb_is_refused() {
+fn recursive_include_in_import_is_refused() {
     let home = Home::new();
     let other = home.path().join("other");
     fs::create_dir_all(&other).unwrap();
@@ -142,7 +142,7 @@ fn on_terminal(home: &Home, args: &[&str]) -> String {
 }
 
 #[test]
-fn nothing_steers_a_terminal() {
+fn control_characters_are_escaped_on_a_terminal() {
     let model = ModelServer::start();
     let home =
         Home::with_model_and(&model, "[[agents.list]]\nid = \"main\"\ndescription = \"a\\u202Eb\\u009Bc\"\n");

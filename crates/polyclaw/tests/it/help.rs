@@ -27,7 +27,7 @@ fn whole(home: &Home, path: &[String]) -> String {
 
 /// The location of memories cannot be configured.
 #[test]
-fn no_help_knows_of_another_store_of_memories() {
+fn help_mentions_no_other_memory_backend() {
     let home = Home::new();
     let help = whole(&home, &["memory".to_owned()]) + &home.run(&["--help"]).stdout;
     for word in ["backend", "markdown file"] {
@@ -36,7 +36,7 @@ fn no_help_knows_of_another_store_of_memories() {
 }
 
 #[test]
-fn every_command_and_verb_says_what_it_does_with_examples() {
+fn help_of_every_command_matches_snapshot_with_examples() {
     let home = Home::new();
     let first = home.run(&["--help"]);
     insta::assert_snapshot!("help_help", first.stdout);

@@ -31,7 +31,7 @@ fn listener() -> (String, mpsc::Receiver<String>) {
 }
 
 #[test]
-fn programs_and_addresses_are_told_what_happened_and_a_stuck_one_is_ended() {
+fn hooks_notify_programs_and_urls_and_stop_hung_ones() {
     let model = ModelServer::start();
     let (url, post) = listener();
     let notes = tempfile::tempdir().unwrap();
@@ -79,7 +79,7 @@ command = ["/bin/sh", "-c", "setsid sleep 30 & echo $! > {stuck}; wait"]
 }
 
 #[test]
-fn a_hook_whose_program_agents_can_write_is_refused() {
+fn hook_with_agent_writable_program_is_refused() {
     let model = ModelServer::start();
     let home = Home::with_model_and(&model, "");
     let (script, elsewhere) = (home.path().join("workspace/notify.sh"), tempfile::tempdir().unwrap());
@@ -129,7 +129,7 @@ fn a_hook_whose_program_agents_can_write_is_refused() {
 }
 
 #[test]
-fn a_hook_does_not_outlive_a_daemon_that_is_killed() {
+fn hook_process_ends_with_a_killed_daemon() {
     let model = ModelServer::start();
     let notes = tempfile::tempdir().unwrap();
     let path = notes.path().join("begun");

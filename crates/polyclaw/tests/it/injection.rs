@@ -13,7 +13,7 @@ use corpus::{Case, cases};
 use stage::Stage;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whatever_a_text_orders_nothing_privileged_is_done() {
+async fn prompt_injection_triggers_no_privileged_action() {
     let cases = cases();
     let kinds: HashSet<String> =
         cases.iter().map(|case| format!("{:?} {} {}", case.way, case.disguise, case.tool)).collect();
@@ -32,9 +32,9 @@ async fn whatever_a_text_orders_nothing_privileged_is_done() {
             assert!(result.is_refused, "{case:#?} was let through in {session}: {}", result.text);
         }
     }
-    nothing_has_changed(&stage);
+    assert_nothing_has_changed(&stage);
     for request in stage.model.requests() {
-        frames_hold(&request, &cases);
+        assert_frames_are_intact(&request, &cases);
     }
 }
 
@@ -108,7 +108,7 @@ fn called(tool: &str) -> &str {
 }
 
 /// The traces that privileged actions would leave.
-fn nothing_has_changed(stage: &Stage) {
+fn assert_nothing_has_changed(stage: &Stage) {
     let file = stage.home.path().join("memory/sessions.db");
     let database = rusqlite::Connection::open(file).unwrap();
     let texts = |sql: &str| -> Vec<String> {
@@ -137,7 +137,7 @@ fn nothing_has_changed(stage: &Stage) {
 }
 
 /// Asserts that the frame word is new for each turn, frames are complete, and no foreign text is outside a frame.
-fn frames_hold(request: &ReceivedRequest, cases: &[Case]) {
+fn assert_frames_are_intact(request: &ReceivedRequest, cases: &[Case]) {
     let system = request.system_prompt();
     let Some(nonce) = system.split("<input-").nth(1).and_then(|rest| rest.split_whitespace().next()) else {
         return;

@@ -50,7 +50,7 @@ approval = "never"
 }
 
 /// The last argument marks this test's processes.
-fn by_stdio(model: &ModelServer, mark: &str, rest: &str) -> Home {
+fn home_with_stdio_server(model: &ModelServer, mark: &str, rest: &str) -> Home {
     let server = format!("command = {:?}\nargs = [{:?}, \"stdio\", {mark:?}]\n{rest}", node(), everything());
     home(model, &server)
 }
@@ -97,10 +97,13 @@ fn tools_shown(home: &Home, model: &ModelServer, agent: &str) -> Vec<String> {
 }
 
 #[test]
-fn its_tools_work_over_stdio_and_obey_policy() {
+fn mcp_tools_work_over_stdio_and_obey_policy() {
     let model = ModelServer::start();
-    let home =
-        by_stdio(&model, "mark-policy", "env = { LAB_KEY = \"canary-4711\" }\ntools.deny = [\"gzip*\"]");
+    let home = home_with_stdio_server(
+        &model,
+        "mark-policy",
+        "env = { LAB_KEY = \"canary-4711\" }\ntools.deny = [\"gzip*\"]",
+    );
     let _daemon = home.daemon_with(&[("CANARY_OF_THE_DAEMON", "canary-0815")]);
     let shown = tools_shown(&home, &model, "main");
     assert!(shown.contains(&"mcp_lab_echo".to_owned()), "the first turn has them already: {shown:?}");
@@ -129,9 +132,9 @@ fn its_tools_work_over_stdio_and_obey_policy() {
 }
 
 #[test]
-fn its_death_is_survived_and_said() {
+fn killed_mcp_server_is_reported_and_restarted() {
     let model = ModelServer::start();
-    let home = by_stdio(&model, "mark-death", "");
+    let home = home_with_stdio_server(&model, "mark-death", "");
     let _daemon = home.daemon();
     assert_eq!(call(&home, &model, "main", "mcp_lab_echo", json!({ "message": "one" })), "Echo: one");
     let tool = "mcp_lab_trigger-long-running-operation";
@@ -158,9 +161,9 @@ fn its_death_is_survived_and_said() {
 }
 
 #[test]
-fn nothing_of_it_outlives_the_daemon() {
+fn mcp_server_does_not_outlive_the_daemon() {
     let model = ModelServer::start();
-    let home = by_stdio(&model, "mark-orphan", "");
+    let home = home_with_stdio_server(&model, "mark-orphan", "");
     let mut daemon = home.daemon();
     until("the server runs", || running("mark-orphan").len() == 1);
     daemon.kill();
@@ -173,9 +176,9 @@ fn nothing_of_it_outlives_the_daemon() {
 }
 
 #[test]
-fn progress_keeps_a_call_alive_and_silence_ends_it() {
+fn mcp_progress_extends_a_call_and_silence_times_it_out() {
     let model = ModelServer::start();
-    let home = by_stdio(&model, "mark-stop", "timeout_seconds = 2");
+    let home = home_with_stdio_server(&model, "mark-stop", "timeout_seconds = 2");
     let _daemon = home.daemon();
     let tool = "mcp_lab_trigger-long-running-operation";
     let slow = call(&home, &model, "main", tool, json!({ "duration": 4, "steps": 8 }));
@@ -206,7 +209,7 @@ impl Drop for Http {
 }
 
 #[test]
-fn its_tools_work_over_http_and_come_back_with_it() {
+fn mcp_tools_work_over_http_and_recover_after_restart() {
     let port = polyclaw_testkit::free_port();
     let server = Http::start(port);
     let model = ModelServer::start();
@@ -224,9 +227,9 @@ fn its_tools_work_over_http_and_come_back_with_it() {
 }
 
 #[test]
-fn servers_are_listed_checked_and_looked_at_by_the_doctor() {
+fn mcp_servers_are_listed_and_checked_and_seen_by_doctor() {
     let model = ModelServer::start();
-    let home = by_stdio(
+    let home = home_with_stdio_server(
         &model,
         "mark-check",
         "[mcp.servers.broken]\ncommand = \"/nowhere/at-all\"\nstart_seconds = 5\n",
@@ -249,7 +252,7 @@ fn servers_are_listed_checked_and_looked_at_by_the_doctor() {
 }
 
 #[test]
-fn an_agent_that_names_no_known_server_is_an_error_of_the_config() {
+fn unknown_mcp_server_of_an_agent_is_a_config_error() {
     let home = Home::new();
     home.write_config("[[agents.list]]\nid = \"main\"\nmcp = [\"githib\"]\n[mcp.servers.github]\nurl = \"https://x.example\"\n[mcp.servers.a_b]\ncommand = \"x\"\nurl = \"https://x.example\"\n");
     let text = home.run(&["config", "check"]).stderr;
@@ -261,7 +264,7 @@ fn an_agent_that_names_no_known_server_is_an_error_of_the_config() {
 }
 
 #[test]
-fn tools_that_change_are_seen_hostile_words_do_no_harm_and_a_stop_is_passed_on() {
+fn changed_mcp_tools_are_sanitized_and_stop_is_forwarded() {
     let model = ModelServer::start();
     let script =
         PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/mcp/growing.mjs").canonicalize().unwrap();

@@ -56,7 +56,7 @@ fn planted(home: &Home) -> bool {
 }
 
 #[test]
-fn a_module_that_an_agent_writes_is_not_run_by_a_python_server() {
+fn python_mcp_server_does_not_load_agent_written_modules() {
     let model = ModelServer::start();
     let modules = tempfile::tempdir_in("/var/tmp").unwrap();
     fs::copy(probe_server(), modules.path().join("mcp_server_demo.py")).unwrap();
@@ -83,7 +83,7 @@ fn a_module_that_an_agent_writes_is_not_run_by_a_python_server() {
 }
 
 #[test]
-fn a_script_in_a_workspace_is_not_run_as_a_server() {
+fn script_in_a_workspace_is_refused_as_mcp_server() {
     let model = ModelServer::start();
     let server = format!("command = {PYTHON:?}\nargs = [\"../../workspace/server.py\"]");
     let home = home(&model, &server);
@@ -98,7 +98,7 @@ fn a_script_in_a_workspace_is_not_run_as_a_server() {
 }
 
 #[test]
-fn a_package_that_an_agent_plants_is_not_run_by_npx() {
+fn npx_mcp_server_does_not_run_agent_written_packages() {
     let model = ModelServer::start();
     let server =
         "command = \"npx\"\nargs = [\"-y\", \"lab-server\"]\nenv = { npm_config_offline = \"true\" }";
@@ -126,7 +126,7 @@ fn a_package_that_an_agent_plants_is_not_run_by_npx() {
 }
 
 #[test]
-fn a_server_has_a_folder_of_its_own_and_no_secrets() {
+fn mcp_server_has_its_own_folder_and_cannot_read_secrets() {
     let model = ModelServer::start();
     let shared = tempfile::tempdir_in("/var/tmp").unwrap();
     let server = format!(
@@ -172,7 +172,7 @@ fn a_server_has_a_folder_of_its_own_and_no_secrets() {
 }
 
 #[test]
-fn a_cwd_in_a_workspace_is_refused_and_off_is_named() {
+fn mcp_cwd_in_workspace_is_refused_and_sandbox_off_shown() {
     let model = ModelServer::start();
     let server = format!(
         "command = {PYTHON:?}\nargs = [{:?}]\ncwd = \"WORKSPACE\"\nsandbox = \"off\"",

@@ -33,7 +33,7 @@ fn text(body: &Value, n: usize) -> &str {
 }
 
 #[test]
-fn an_instance_serves_mcp_to_a_client_nobody_here_wrote() {
+fn mcp_server_answers_a_third_party_client() {
     let model = ModelServer::start();
     let home = Home::with_model(&model);
     let _daemon = home.daemon();
@@ -85,7 +85,7 @@ fn an_instance_serves_mcp_to_a_client_nobody_here_wrote() {
 }
 
 #[test]
-fn a_client_of_mcp_works_on_the_tasks_of_a_team() {
+fn mcp_client_creates_and_claims_and_completes_team_tasks() {
     let model = ModelServer::start();
     let home = Home::with_model(&model);
     let _daemon = home.daemon();
@@ -116,7 +116,7 @@ fn a_client_of_mcp_works_on_the_tasks_of_a_team() {
 }
 
 #[test]
-fn an_editor_may_start_the_server_before_the_daemon() {
+fn mcp_serve_may_start_before_the_daemon() {
     let model = ModelServer::start();
     let home = Home::with_model(&model);
     let calls = json!([["list_agents", {}], ["sign", {}], ["ask_agent", { "message": "hello" }]]);

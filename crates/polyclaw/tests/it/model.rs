@@ -28,7 +28,7 @@ fn files(folder: &std::path::Path) -> usize {
 }
 
 #[test]
-fn a_file_with_another_hash_is_refused_and_removed() {
+fn model_file_with_wrong_hash_is_refused_and_removed() {
     let home = Home::new();
     let wrong = tempfile::tempdir().unwrap();
     let file = wrong.path().join("model.gguf");
@@ -74,7 +74,7 @@ fn pull_from(home: &Home, hub: &str) -> Ran {
 }
 
 #[test]
-fn a_pull_that_broke_off_goes_on_where_it_was() {
+fn interrupted_model_pull_resumes() {
     let (home, half) = (Home::new(), 50_000_000);
     let (address, requests) = hub(weights().join("smollm2.gguf"), vec![half, u64::MAX]);
     let broken = pull_from(&home, &address);
@@ -92,7 +92,7 @@ fn a_pull_that_broke_off_goes_on_where_it_was() {
 }
 
 #[test]
-fn a_hub_with_another_file_is_not_believed() {
+fn wrong_file_from_the_hub_is_refused_and_removed() {
     let (home, folder) = (Home::new(), tempfile::tempdir().unwrap());
     let file = folder.path().join("other");
     fs::File::create(&file).unwrap().set_len(98_362_432).unwrap();
@@ -106,7 +106,7 @@ fn a_hub_with_another_file_is_not_believed() {
 }
 
 #[test]
-fn a_full_disk_ends_a_pull_and_no_other_source_is_tried() {
+fn full_disk_ends_a_model_pull() {
     let home = Home::new();
     let partial = home.path().join("models/partial");
     fs::create_dir_all(&partial).unwrap();
@@ -118,7 +118,7 @@ fn a_full_disk_ends_a_pull_and_no_other_source_is_tried() {
 }
 
 #[test]
-fn damaged_weights_are_told_from_whole_ones_and_odd_settings_are_named() {
+fn damaged_weights_and_invalid_model_settings_are_reported() {
     let home = Home::new();
     let sha = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53";
     let file = home.path().join("models").join(sha).join("smollm2-135m.gguf");
@@ -136,7 +136,7 @@ fn damaged_weights_are_told_from_whole_ones_and_odd_settings_are_named() {
 
 /// Python runs a `pip.py` in its working directory, here the folder of a project.
 #[test]
-fn a_pip_of_somebody_elses_is_not_run() {
+fn pip_module_in_the_current_folder_is_not_run() {
     let (home, project) = (Home::new(), tempfile::tempdir().unwrap());
     let mark = project.path().join("ran");
     fs::write(project.path().join("pip.py"), format!("open({:?}, 'w').close()", mark.display())).unwrap();
@@ -148,13 +148,13 @@ fn a_pip_of_somebody_elses_is_not_run() {
 }
 
 #[test]
-fn a_source_that_is_not_there_is_unavailable() {
+fn missing_pull_source_is_unavailable() {
     let refused = Home::new().run(&["--json", "model", "pull", "smollm2-135m", "--from", "/nope"]);
     assert_eq!(refused.error(), (5, "model_file_unavailable".to_owned()));
 }
 
 #[test]
-fn without_a_network_the_pull_says_so_and_the_daemon_starts_all_the_same() {
+fn pull_fails_without_network_and_daemon_still_starts() {
     let home = Home::new();
     let mut pull = command(&home.path(), &["--json", "model", "pull", "smollm2-135m"]);
     // Nothing listens on the first address, and PATH contains no Python.
@@ -168,14 +168,14 @@ fn without_a_network_the_pull_says_so_and_the_daemon_starts_all_the_same() {
 }
 
 /// Whether stderr says once that the model is a demo, and how to add a real one.
-fn is_told_once(stderr: &str) -> bool {
+fn mentions_demo_model_once(stderr: &str) -> bool {
     stderr.matches("demo model").count() == 1
         && stderr.contains("often wrong")
         && stderr.contains("OPENAI_API_KEY")
 }
 
 #[test]
-fn weights_that_are_pulled_while_the_daemon_runs_are_taken_up() {
+fn weights_pulled_while_the_daemon_runs_are_loaded() {
     let (home, weights) = (Home::new(), weights());
     let _daemon = home.daemon();
     let status = || home.run(&["models", "status"]).stdout;
@@ -185,7 +185,7 @@ fn weights_that_are_pulled_while_the_daemon_runs_are_taken_up() {
 }
 
 #[test]
-fn pulled_weights_answer_where_nothing_else_can_and_are_called_a_demo() {
+fn pulled_weights_answer_as_demo_model() {
     let (home, weights) = (Home::new(), weights());
     let from = weights.to_str().unwrap();
     let pulled = home.run(&["--json", "model", "pull", "--from", from]).ok();
@@ -216,14 +216,18 @@ fn pulled_weights_answer_where_nothing_else_can_and_are_called_a_demo() {
     let doctor = home.run(&["doctor"]).stdout;
     assert!(doctor.contains("degraded"), "{doctor}");
     let asked = home.run(&["--json", "agent", "--message", "Hello!"]);
-    assert!(is_told_once(&asked.stderr), "{}", asked.stderr);
+    assert!(mentions_demo_model_once(&asked.stderr), "{}", asked.stderr);
     assert_eq!(asked.ok()["reply"]["model"], "embedded/smollm2-135m");
     let lines = home.path().join("lines");
     fs::write(&lines, "Hello!\nThanks!\n").unwrap();
     let mut chat = home.command(&["chat"]);
     chat.stdin(fs::File::open(&lines).unwrap());
     let piped = ran(chat);
-    assert!(is_told_once(&piped.stderr) && !piped.stdout.contains("built-in demo model"), "{}", piped.stderr);
+    assert!(
+        mentions_demo_model_once(&piped.stderr) && !piped.stdout.contains("built-in demo model"),
+        "{}",
+        piped.stderr
+    );
 
     assert_eq!(home.run(&["--json", "model", "remove", "all-minilm-l6-v2"]).ok()["removed"], true);
     assert_eq!(files(&home.path().join("models")), 1);
@@ -243,7 +247,7 @@ fn damage(file: &std::path::Path, at: u64) {
 }
 
 #[test]
-fn damaged_weights_of_the_right_size_are_told_of_wherever_somebody_looks() {
+fn damaged_weights_of_right_size_are_reported_everywhere() {
     let (home, weights) = (Home::new(), weights());
     let pull = || {
         home.run(&["--json", "model", "pull", "smollm2-135m", "--from", weights.to_str().unwrap()]).ok();
@@ -272,7 +276,7 @@ fn damaged_weights_of_the_right_size_are_told_of_wherever_somebody_looks() {
 
 /// It has the right size, is well-formed, and contains a matching hash of itself.
 #[test]
-fn embeddings_that_somebody_made_up_are_damaged_and_replaced() {
+fn forged_embeddings_file_is_detected_and_replaced() {
     let (home, weights) = (Home::new(), weights());
     let pull = || {
         home.run(&["--json", "model", "pull", "all-minilm-l6-v2", "--from", weights.to_str().unwrap()]).ok();
@@ -292,7 +296,7 @@ fn embeddings_that_somebody_made_up_are_damaged_and_replaced() {
 }
 
 #[test]
-fn embeddings_are_taken_up_when_they_are_pulled_and_damage_is_said_and_mended() {
+fn pulled_embeddings_are_loaded_and_damage_is_repaired() {
     let (home, weights) = (Home::new(), weights());
     let pull = || {
         home.run(&["--json", "model", "pull", "all-minilm-l6-v2", "--from", weights.to_str().unwrap()]).ok();

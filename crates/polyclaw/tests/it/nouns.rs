@@ -10,7 +10,7 @@ use crate::fixture::{Home, until};
 const MAIN: &str = "agent:main:main";
 
 #[test]
-fn agents_are_listed_made_shown_and_deleted() {
+fn agents_are_listed_created_shown_and_deleted() {
     let home = Home::new();
     home.write_config("[[agents.list]]\nid = \"ops\"\nname = \"Operations\"\n");
     let _daemon = home.daemon();
@@ -29,7 +29,7 @@ fn agents_are_listed_made_shown_and_deleted() {
 }
 
 #[test]
-fn agent_that_no_file_writes_is_changed_by_command_and_follows_the_defaults() {
+fn default_agent_without_config_entry_is_edited_by_command() {
     let home = Home::new();
     home.write_config("[agents.defaults]\ntemperature = 0.25\n");
     let show = || home.run(&["agents", "show", "main", "--json"]).ok();
@@ -55,7 +55,7 @@ fn agent_that_no_file_writes_is_changed_by_command_and_follows_the_defaults() {
 }
 
 #[test]
-fn a_changed_config_is_read_again_on_a_hangup() {
+fn hangup_signal_reloads_the_config() {
     let home = Home::new();
     home.write_config("");
     let daemon = home.daemon();
@@ -70,7 +70,7 @@ fn a_changed_config_is_read_again_on_a_hangup() {
 }
 
 #[test]
-fn command_on_a_home_without_a_daemon_says_so_whoever_has_its_port() {
+fn command_without_own_daemon_ignores_foreign_daemon_on_port() {
     let (home, other) = (Home::new(), Home::new());
     home.write_config("");
     let text = std::fs::read_to_string(home.path().join("config.toml")).unwrap();
@@ -84,7 +84,7 @@ fn command_on_a_home_without_a_daemon_says_so_whoever_has_its_port() {
 }
 
 #[test]
-fn message_is_taken_without_its_option() {
+fn agent_command_accepts_message_as_argument() {
     let model = ModelServer::start();
     let home = Home::with_model(&model);
     let _daemon = home.daemon();
@@ -93,7 +93,7 @@ fn message_is_taken_without_its_option() {
 }
 
 #[test]
-fn sessions_are_listed_shown_exported_renewed_and_deleted() {
+fn sessions_are_listed_shown_exported_reset_and_deleted() {
     let model = ModelServer::start();
     let home = Home::with_model(&model);
     let _daemon = home.daemon();
@@ -112,7 +112,7 @@ fn sessions_are_listed_shown_exported_renewed_and_deleted() {
 }
 
 #[test]
-fn a_running_turn_is_stopped() {
+fn running_turn_is_stopped_by_command() {
     let model = ModelServer::start();
     model.push(ReplyScript::new().hang());
     let home = Home::with_model(&model);
@@ -125,7 +125,7 @@ fn a_running_turn_is_stopped() {
 }
 
 #[test]
-fn a_shell_call_of_the_command_line_waits_for_a_person() {
+fn shell_call_from_command_line_waits_for_approval() {
     let model = ModelServer::start();
     model.push(ReplyScript::new().call("c1", "shell", json!({ "command": "echo ran" })));
     model.push(ReplyScript::reply("it ran"));
@@ -150,7 +150,7 @@ fn a_shell_call_of_the_command_line_waits_for_a_person() {
 }
 
 #[test]
-fn models_usage_events_and_status_tell_what_is_known() {
+fn models_and_usage_and_events_and_status_commands_work() {
     let model = ModelServer::start();
     model.set_models(["demo"]);
     model.push(ReplyScript::reply("x").usage(11, 4));
@@ -173,7 +173,7 @@ fn models_usage_events_and_status_tell_what_is_known() {
 }
 
 #[test]
-fn the_doctor_finds_what_is_wrong_and_mends_what_it_can() {
+fn doctor_reports_problems_and_fixes_some() {
     use std::os::unix::fs::PermissionsExt;
     let model = ModelServer::start();
     let home = Home::with_model(&model);
@@ -204,7 +204,7 @@ fn the_doctor_finds_what_is_wrong_and_mends_what_it_can() {
 }
 
 #[test]
-fn the_config_is_shown_without_its_secrets() {
+fn config_show_masks_secrets() {
     let home = Home::new();
     home.write_config("[providers.openai]\napi_key = \"canary-4711\"\n");
     let shown = home.run(&["config", "show"]).stdout + &home.run(&["config", "show", "--json"]).stdout;
@@ -215,7 +215,7 @@ fn the_config_is_shown_without_its_secrets() {
 }
 
 #[test]
-fn following_a_conversation_ends_with_what_became_of_it() {
+fn session_tail_ends_with_an_error_when_daemon_dies() {
     use std::io::{BufRead, BufReader};
     let model = ModelServer::start();
     let home = Home::with_model(&model);
@@ -242,7 +242,7 @@ fn following_a_conversation_ends_with_what_became_of_it() {
 }
 
 #[test]
-fn tools_are_explained_and_agents_changed_from_the_command_line() {
+fn tools_explain_prints_a_change_that_grants_the_tool() {
     let model = ModelServer::start();
     let home = Home::with_model(&model);
     let _daemon = home.daemon();
@@ -269,7 +269,7 @@ fn tools_are_explained_and_agents_changed_from_the_command_line() {
 }
 
 #[test]
-fn routes_are_explained_and_follow_the_config() {
+fn route_explain_follows_config_reload() {
     let home = Home::new();
     let config = |agent: &str| {
         format!(
@@ -303,7 +303,7 @@ fn routes_are_explained_and_follow_the_config() {
 }
 
 #[test]
-fn teams_are_made_filled_shown_and_ended() {
+fn teams_are_created_filled_shown_and_shut_down() {
     let model = ModelServer::start();
     let home = Home::with_model(&model);
     let _daemon = home.daemon();

@@ -87,7 +87,7 @@ fn by_meaning(question: &[f32], memories: &[Vec<f32>]) -> Vec<String> {
     ranked.into_iter().take(SHOWN).map(|(n, _)| format!("m{n}")).collect()
 }
 
-async fn by_both(world: &World, question: &str) -> Vec<String> {
+async fn search_by_words_and_vectors(world: &World, question: &str) -> Vec<String> {
     let filter = viewer();
     let search = MemorySearch { viewer: Some(&filter), text: question, limit: SHOWN };
     let (found, words_only) = world.engine.memory_store().search(&search).await.unwrap();
@@ -100,7 +100,7 @@ async fn by_both(world: &World, question: &str) -> Vec<String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn words_and_meaning_together_find_more_than_either_alone() {
+async fn hybrid_memory_search_beats_word_and_vector_search() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("minilm.embed");
     std::fs::write(&file, weights()).unwrap();
@@ -115,7 +115,7 @@ async fn words_and_meaning_together_find_more_than_either_alone() {
     let (mut words, mut both) = (Vec::new(), Vec::new());
     for (_, question) in &pairs {
         words.push(by_words(&world, question).await);
-        both.push(by_both(&world, question).await);
+        both.push(search_by_words_and_vectors(&world, question).await);
     }
     let meaning: Vec<_> = questions.iter().map(|question| by_meaning(question, &memories)).collect();
     let (words, meaning, found) = (hits(&words), hits(&meaning), hits(&both));
@@ -130,7 +130,7 @@ async fn words_and_meaning_together_find_more_than_either_alone() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_script_the_model_can_not_read_is_found_by_its_words_alone() {
+async fn memory_in_unknown_script_is_found_by_words_only() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("minilm.embed");
     std::fs::write(&file, weights()).unwrap();

@@ -10,7 +10,7 @@ use std::process::Command;
 use crate::fixture::{Home, command, ran, until};
 
 #[test]
-fn a_second_daemon_on_a_home_is_refused_with_the_pid_of_the_first() {
+fn second_daemon_is_refused_with_pid_of_the_first() {
     let home = Home::new();
     let daemon = home.daemon();
     let second = home.run(&["daemon", "--port", "1"]);
@@ -24,14 +24,14 @@ fn a_second_daemon_on_a_home_is_refused_with_the_pid_of_the_first() {
 }
 
 #[test]
-fn a_daemon_that_was_killed_leaves_no_lock_behind() {
+fn killed_daemon_leaves_no_lock() {
     let home = Home::new();
     home.daemon().kill();
     let _daemon = home.daemon();
 }
 
 #[test]
-fn a_taken_port_is_refused_alike_by_all_that_listen() {
+fn taken_gateway_port_is_refused_by_daemon_and_up() {
     let home = Home::new();
     let _held = TcpListener::bind(("127.0.0.1", home.port)).unwrap();
     let port = home.port.to_string();
@@ -46,7 +46,7 @@ fn a_taken_port_is_refused_alike_by_all_that_listen() {
 }
 
 #[test]
-fn a_taken_port_of_the_control_plane_is_told_from_an_instances() {
+fn taken_control_plane_port_names_its_own_setting() {
     let home = Home::new();
     let held = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = held.local_addr().unwrap().port().to_string();
@@ -66,7 +66,7 @@ fn a_taken_port_of_the_control_plane_is_told_from_an_instances() {
 
 /// The request that another program on the port of an ended daemon gets from a command.
 #[test]
-fn whoever_took_the_port_of_a_daemon_that_is_gone_is_not_shown_the_token() {
+fn token_is_not_sent_to_foreign_process_on_port() {
     let home = Home::new();
     home.write_config("");
     home.daemon().kill();
@@ -84,7 +84,7 @@ fn whoever_took_the_port_of_a_daemon_that_is_gone_is_not_shown_the_token() {
 }
 
 #[test]
-fn every_error_of_a_config_is_said_with_its_line() {
+fn every_config_error_is_reported_with_its_line() {
     let home = Home::new();
     home.write_config("prot = 1\n[agents.defaults]\nmodel = \"gpt\"\n");
     for args in [["daemon", "--json"], ["config", "check"]] {
@@ -99,7 +99,7 @@ fn every_error_of_a_config_is_said_with_its_line() {
 }
 
 #[test]
-fn a_config_that_is_no_text_is_a_bad_config() {
+fn config_that_is_not_utf_8_is_bad_config() {
     let home = Home::new();
     home.write_config("");
     fs::write(home.path().join("config.toml"), b"name = \"\xff\"\n").unwrap();
@@ -107,7 +107,7 @@ fn a_config_that_is_no_text_is_a_bad_config() {
 }
 
 #[test]
-fn somebody_elses_server_is_told_from_ours() {
+fn foreign_server_on_the_port_is_reported_as_not_polyclaw() {
     let home = Home::new();
     home.write_config("");
     let listener = TcpListener::bind(("127.0.0.1", home.port)).unwrap();
@@ -124,7 +124,7 @@ fn somebody_elses_server_is_told_from_ours() {
 }
 
 #[test]
-fn a_newer_database_is_refused() {
+fn database_with_newer_schema_is_refused_at_start() {
     let home = Home::new();
     home.daemon().kill();
     let database = rusqlite::Connection::open(home.path().join("memory/sessions.db")).unwrap();
@@ -137,7 +137,7 @@ fn a_newer_database_is_refused() {
 }
 
 #[test]
-fn a_file_that_is_no_database_is_refused() {
+fn file_that_is_not_a_database_is_refused() {
     let home = Home::new();
     fs::create_dir_all(home.path().join("memory")).unwrap();
     fs::write(home.path().join("memory/sessions.db"), "this is a letter, not a database".repeat(100))
@@ -146,7 +146,7 @@ fn a_file_that_is_no_database_is_refused() {
 }
 
 #[test]
-fn an_argument_that_is_not_utf_8_is_a_usage_error() {
+fn non_utf_8_argument_is_a_usage_error() {
     for args in [&["agent", "-m"][..], &["chat", "--session"], &["status"], &["--json", "agent", "-m"]] {
         let mut given = Home::new().command(args);
         given.arg(std::ffi::OsStr::from_bytes(b"\xff"));
@@ -168,7 +168,7 @@ fn on_read_only(home: &Path, program: &Command) -> Command {
 }
 
 #[test]
-fn a_home_that_can_not_be_written_is_refused() {
+fn read_only_home_is_refused_at_start() {
     // Not even root can create a folder there.
     let refused = ran(command(Path::new("/sys/polyclaw"), &["daemon", "--json"]));
     assert_eq!(refused.error(), (1, "home_read_only".into()));
@@ -184,7 +184,7 @@ fn a_home_that_can_not_be_written_is_refused() {
 }
 
 #[test]
-fn without_a_daemon_commands_are_unavailable_and_say_what_to_start() {
+fn commands_without_daemon_are_unavailable_with_a_hint() {
     let home = Home::new();
     for args in [&["status"][..], &["agents", "list"], &["agent", "-m", "hi"], &["events"], &["sessions"]] {
         let refused = home.run(args);
@@ -195,7 +195,7 @@ fn without_a_daemon_commands_are_unavailable_and_say_what_to_start() {
 }
 
 #[test]
-fn wrong_words_and_wrong_kill_points_are_usage_errors() {
+fn unknown_commands_and_kill_points_are_usage_errors() {
     let home = Home::new();
     assert_eq!(home.run(&["dance"]).code, 2);
     assert_eq!(home.run(&["agent"]).code, 2);
@@ -218,14 +218,14 @@ fn wrong_words_and_wrong_kill_points_are_usage_errors() {
 }
 
 #[test]
-fn no_token_and_an_open_address_do_not_go_together() {
+fn disabled_auth_is_refused_on_public_address() {
     let home = Home::new();
     home.write_config("auth = \"off\"\n");
     assert_eq!(home.run(&["daemon", "--bind", "0.0.0.0", "--json"]).error(), (2, "usage".into()));
 }
 
 #[test]
-fn without_a_daemon_a_broken_config_is_what_is_told() {
+fn broken_config_is_reported_before_missing_daemon() {
     let home = Home::new();
     home.write_config("prot = 1\n");
     let refused = home.run(&["status"]);
@@ -235,7 +235,7 @@ fn without_a_daemon_a_broken_config_is_what_is_told() {
 }
 
 #[test]
-fn an_account_that_does_not_connect_is_told_by_status_and_doctor() {
+fn unconnected_account_is_reported_by_status_and_doctor() {
     let home = Home::new();
     home.write_config(
         "[session]\ndm_scope = \"per-channel-peer\"\n\

@@ -42,7 +42,7 @@ fn config(home: &Home, model: &ModelServer, reference: &str) {
 }
 
 #[test]
-fn a_kept_secret_is_used_where_the_config_names_it_and_shown_nowhere() {
+fn stored_secret_is_used_by_config_reference_and_never_shown() {
     let model = ModelServer::start();
     model.push(ReplyScript::reply("hello"));
     let home = Home::new();
@@ -69,7 +69,7 @@ fn a_kept_secret_is_used_where_the_config_names_it_and_shown_nowhere() {
 }
 
 #[test]
-fn with_a_keyring_the_key_is_there_and_a_reference_to_it_resolves() {
+fn keyring_holds_the_store_key_and_resolves_references() {
     let model = ModelServer::start();
     let (home, bin) = (Home::new(), tempfile::tempdir().unwrap());
     let tool = bin.path().join("secret-tool");
@@ -92,7 +92,7 @@ fn with_a_keyring_the_key_is_there_and_a_reference_to_it_resolves() {
 }
 
 #[test]
-fn a_value_is_no_argument() {
+fn secret_value_is_refused_as_an_argument() {
     let home = Home::new();
     let refused = home.run(&["secrets", "set", "lab", VALUE]);
     assert_eq!(refused.code, 2);

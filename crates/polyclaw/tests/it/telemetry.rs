@@ -55,7 +55,7 @@ fn is_one_tree(spans: &[CollectedSpan]) -> Result<(), String> {
 }
 
 /// The names from a span up to the root.
-fn way_up(spans: &[CollectedSpan], from: &CollectedSpan) -> Vec<String> {
+fn span_names_to_root(spans: &[CollectedSpan], from: &CollectedSpan) -> Vec<String> {
     let by_id: HashMap<&str, &CollectedSpan> =
         spans.iter().map(|span| (span.text_field("spanId"), span)).collect();
     let mut names = vec![from.text_field("name").to_owned()];
@@ -68,7 +68,7 @@ fn way_up(spans: &[CollectedSpan], from: &CollectedSpan) -> Vec<String> {
 }
 
 #[test]
-fn a_message_and_all_it_causes_is_one_tree() {
+fn spans_of_a_message_and_its_subagents_form_one_tree() {
     let (model, collector) = (ModelServer::start(), SpanCollector::start());
     let home = home(&model, &collector.url());
     let _daemon = home.daemon();
@@ -77,7 +77,7 @@ fn a_message_and_all_it_causes_is_one_tree() {
         turns(&collector.spans()) == 5 && is_one_tree(&collector.spans()).is_ok()
     });
     let spans = collector.spans();
-    let deepest = spans.iter().map(|span| way_up(&spans, span)).max_by_key(Vec::len).unwrap();
+    let deepest = spans.iter().map(|span| span_names_to_root(&spans, span)).max_by_key(Vec::len).unwrap();
     let agent = "invoke_agent main";
     let spawn = "execute_tool sessions_spawn";
     assert_eq!(
@@ -98,7 +98,7 @@ fn a_message_and_all_it_causes_is_one_tree() {
 }
 
 #[test]
-fn after_a_kill_what_goes_on_is_in_the_same_tree() {
+fn spans_after_a_kill_stay_in_the_same_tree() {
     let (model, collector) = (ModelServer::start(), SpanCollector::start());
     let home = home(&model, &collector.url());
     let mut daemon = home.daemon_with(&[("POLYCLAW_KILL_AT", "tool.ran:1")]);
@@ -112,7 +112,7 @@ fn after_a_kill_what_goes_on_is_in_the_same_tree() {
 }
 
 #[test]
-fn a_collector_that_is_away_costs_no_turn_any_time_and_is_counted() {
+fn unreachable_collector_does_not_delay_turns_and_drops_are_counted() {
     let model = ModelServer::start();
     let home = home(&model, "http://127.0.0.1:9");
     model.answer_with(|_| ReplyScript::reply("yes"));

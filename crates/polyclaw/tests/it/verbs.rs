@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::fixture::{Home, ran, until};
 
 #[test]
-fn a_job_is_made_changed_run_and_removed_and_outlives_the_daemon() {
+fn cron_job_is_added_edited_run_and_removed_across_restart() {
     let model = ModelServer::start();
     let home = Home::with_model(&model);
     let mut daemon = home.daemon();
@@ -42,7 +42,7 @@ fn a_job_is_made_changed_run_and_removed_and_outlives_the_daemon() {
 }
 
 #[test]
-fn an_agent_is_bound_and_unbound_in_the_config_and_its_comments_stay() {
+fn bind_and_unbind_edit_the_config_and_keep_comments() {
     let home = Home::new();
     home.write_config(
         "[session]\ndm_scope = \"per-channel-peer\"\n# Who there is.\n[[agents.list]]\nid = \"main\"\ndefault = true\n[[agents.list]]\nid = \"ops\" # looks after servers\n\
@@ -70,7 +70,7 @@ fn an_agent_is_bound_and_unbound_in_the_config_and_its_comments_stay() {
 }
 
 #[test]
-fn a_binding_of_one_person_is_made_once_and_taken_out_of_the_file_as_it_stands() {
+fn duplicate_peer_binding_is_refused_and_unbind_edits_current_file() {
     let home = Home::new();
     home.write_config(
         "[agents]\nlist = [{ id = \"main\", default = true }, { id = \"ops\" }]\n\
@@ -97,7 +97,7 @@ fn a_binding_of_one_person_is_made_once_and_taken_out_of_the_file_as_it_stands()
 }
 
 #[test]
-fn a_config_that_somebody_else_acts_on_is_not_changed() {
+fn locked_config_is_not_changed() {
     let home = Home::new();
     home.write_config("");
     let lock = polyclaw_control::InstancePaths::from_folder(home.path()).try_lock().unwrap();
@@ -109,7 +109,7 @@ fn a_config_that_somebody_else_acts_on_is_not_changed() {
 }
 
 #[test]
-fn a_change_that_the_daemon_refuses_is_put_back() {
+fn config_change_refused_by_daemon_is_rolled_back() {
     let home = Home::new();
     home.write_config("");
     let _daemon = home.daemon();
@@ -126,7 +126,7 @@ fn a_change_that_the_daemon_refuses_is_put_back() {
 }
 
 #[test]
-fn a_variable_that_is_set_to_nothing_names_no_instance_elsewhere() {
+fn empty_url_variable_is_ignored() {
     let home = Home::new();
     home.write_config("");
     let mut command = home.command(&["agents", "bind", "main", "--channel", "telegram", "--json"]);
@@ -135,7 +135,7 @@ fn a_variable_that_is_set_to_nothing_names_no_instance_elsewhere() {
 }
 
 #[test]
-fn an_agent_with_jobs_is_deleted_only_by_force() {
+fn agent_with_cron_jobs_is_deleted_only_with_force() {
     let home = Home::new();
     home.write_config("");
     let _daemon = home.daemon();
@@ -150,7 +150,7 @@ fn an_agent_with_jobs_is_deleted_only_by_force() {
 }
 
 #[test]
-fn sessions_of_one_agent_and_a_deep_look_need_no_verb() {
+fn sessions_are_filtered_by_agent_and_status_deep_probes_providers() {
     let model = ModelServer::start();
     model.set_models(["demo"]);
     let home = Home::with_model(&model);
@@ -180,7 +180,7 @@ fn sessions_of_one_agent_and_a_deep_look_need_no_verb() {
 }
 
 #[test]
-fn the_log_is_shown_by_level() {
+fn logs_command_filters_by_level() {
     let home = Home::new();
     home.write_config("");
     assert_eq!(home.run(&["logs", "--json"]).error(), (3, "no_log".into()));
@@ -192,7 +192,7 @@ fn the_log_is_shown_by_level() {
 }
 
 #[test]
-fn a_secret_that_only_the_daemon_has_is_no_fault_of_the_shell() {
+fn doctor_accepts_secret_that_only_the_daemon_has() {
     let home = Home::new();
     home.write_config(
         "[providers.lab]\nkind = \"openai_compatible\"\nbase_url = \"http://127.0.0.1:9/v1\"\nmodels = [\"m\"]\n\

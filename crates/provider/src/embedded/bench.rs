@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_model_that_says_nothing_has_no_speed() {
+    fn bench_without_generated_tokens_is_an_error() {
         let story = |output| TimedAnswer { seconds: 3.0, first_token: 1.0, input: 9, output };
         let silent = tokens_per_second(&story(0)).unwrap_err();
         assert_eq!(silent.to_string(), "this model file cannot be used: the model generated no tokens");

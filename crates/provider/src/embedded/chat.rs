@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_file_that_takes_the_place_of_the_loaded_one_is_loaded_and_checked() {
+    async fn replaced_model_file_is_reloaded_and_verified() {
         let whole = synthetic::model_file();
         let mut damaged = whole.clone();
         *damaged.last_mut().unwrap() ^= 1;

@@ -61,7 +61,7 @@ fn measure_recall<const COLUMNS: usize>(model: &EmbeddingModel, set: &str) -> Ve
 
 /// llama.cpp finds exactly as many with the same weights in 32 bits, so the misses are the model's.
 #[test]
-fn what_means_the_same_is_near_without_and_with_distractors() {
+fn paraphrases_are_found_among_distractors() {
     let model = embedding_model(Kernel::detect());
     let (first, second) = (measure_recall::<4>(&model, PARAPHRASES), measure_recall::<3>(&model, NOTES));
     let third = measure_recall::<3>(&model, MEMOS);
@@ -72,7 +72,7 @@ fn what_means_the_same_is_near_without_and_with_distractors() {
 }
 
 #[test]
-fn every_text_becomes_the_pieces_the_authors_own_tokenizer_makes_of_it() {
+fn wordpiece_tokens_match_reference_tokenizer() {
     let golden: Vec<GoldenTokens> =
         serde_json::from_str(include_str!("../../tests/golden/pieces.json")).unwrap();
     assert!(golden.len() >= 200);
@@ -83,7 +83,7 @@ fn every_text_becomes_the_pieces_the_authors_own_tokenizer_makes_of_it() {
 }
 
 #[test]
-fn an_empty_text_is_the_zero_vector_and_a_long_one_is_cut() {
+fn empty_text_embeds_to_zero_and_long_text_is_cut() {
     let model = embedding_model(Kernel::detect());
     for empty in ["", " \n\t", "\u{0}\u{200b}"] {
         assert!(model.embed_text(empty).iter().all(|value| *value == 0.0));
@@ -93,7 +93,7 @@ fn an_empty_text_is_the_zero_vector_and_a_long_one_is_cut() {
 }
 
 #[test]
-fn a_script_the_model_never_saw_has_no_meaning_and_a_stray_sign_takes_none_away() {
+fn unknown_script_embeds_to_zero_vector() {
     let model = embedding_model(Kernel::detect());
     for foreign in [
         "我的猫叫小白，喜欢睡觉",
@@ -114,7 +114,7 @@ fn a_script_the_model_never_saw_has_no_meaning_and_a_stray_sign_takes_none_away(
 }
 
 #[test]
-fn both_paths_and_the_plain_network_agree() {
+fn kernels_agree_with_reference_encoder() {
     let (fast, plain) = (embedding_model(Kernel::detect()), embedding_model(Kernel::Scalar));
     let mut reference = ReferenceEncoder::open();
     for [query, answer, _] in tsv_rows(NOTES).into_iter().step_by(7) {
@@ -132,7 +132,7 @@ fn both_paths_and_the_plain_network_agree() {
 }
 
 #[test]
-fn a_converted_file_is_small_and_any_change_to_it_is_seen() {
+fn converted_model_is_small_and_changes_are_detected() {
     assert!((23_000_000..26_000_000).contains(&CONVERTED_MODEL.len()), "{} bytes", CONVERTED_MODEL.len());
     let open = |bytes: &[u8]| {
         EmbeddingModel::read(Cursor::new(bytes.to_vec()), Kernel::Scalar).map(|_| ()).unwrap_err().to_string()
@@ -147,7 +147,7 @@ fn a_converted_file_is_small_and_any_change_to_it_is_seen() {
 
 /// The content is well-formed and its hash matches. Only the pinned hash distinguishes it from the model.
 #[test]
-fn a_file_of_the_right_shape_with_other_weights_is_refused() {
+fn model_with_other_weights_is_refused() {
     let folder = std::env::temp_dir().join(format!("polyclaw-converted-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     let file = folder.join("minilm.embed");

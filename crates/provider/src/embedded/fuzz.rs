@@ -202,7 +202,7 @@ fn random_tokenizer_file(rng: &mut Rng) -> Vec<u8> {
 }
 
 #[test]
-fn lists_of_tokenizers() {
+fn malformed_tokenizer_lists_never_panic() {
     fuzz_each("lists of tokenizers", 5_000, |rng| {
         let file = Gguf::open(Cursor::new(random_tokenizer_file(rng))).unwrap();
         if let Ok(tokenizer) = Tokenizer::read(&file) {

@@ -240,7 +240,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_lists_together_have_no_more_items_than_one_may_have() {
+    fn total_gguf_list_items_are_limited() {
         let half = vec![vec![7]; 1 << 19];
         let open = |file: GgufBuilder| {
             Gguf::open(Cursor::new(file.into_bytes())).map(|_| ()).map_err(|e| e.to_string())

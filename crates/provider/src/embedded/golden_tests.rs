@@ -36,7 +36,7 @@ struct GoldenSurprise {
 }
 
 #[test]
-fn every_text_becomes_the_tokens_llama_cpp_makes_of_it() {
+fn tokens_match_llama_cpp() {
     let golden: Vec<GoldenTokens> =
         serde_json::from_str(include_str!("../../tests/golden/tokens.json")).unwrap();
     assert!(golden.len() >= 200);
@@ -47,7 +47,7 @@ fn every_text_becomes_the_tokens_llama_cpp_makes_of_it() {
 }
 
 #[test]
-fn a_text_is_foreseen_as_well_as_by_llama_cpp_on_both_paths() {
+fn surprise_matches_llama_cpp_on_both_kernels() {
     let golden: GoldenSurprise =
         serde_json::from_str(include_str!("../../tests/golden/surprise.json")).unwrap();
     let fast = golden_engine(Kernel::detect());
@@ -63,7 +63,7 @@ fn a_text_is_foreseen_as_well_as_by_llama_cpp_on_both_paths() {
 }
 
 #[test]
-fn the_same_seed_draws_the_same_text_and_another_seed_another() {
+fn sampled_text_depends_only_on_seed() {
     let ask = |seed| GenerationRequest {
         lines: vec![TemplateMessage { role: "user", text: "Tell me about the sea.".to_owned() }],
         schema: None,
@@ -80,7 +80,7 @@ fn the_same_seed_draws_the_same_text_and_another_seed_another() {
 }
 
 #[test]
-fn the_same_question_gets_the_same_answer_from_a_warm_and_a_cold_model() {
+fn warm_and_cold_model_give_same_answer() {
     let ask = GenerationRequest {
         lines: vec![TemplateMessage { role: "user", text: "Name three fruits.".to_owned() }],
         schema: None,
@@ -99,7 +99,7 @@ fn the_same_question_gets_the_same_answer_from_a_warm_and_a_cold_model() {
 /// On its own the model answers most of them with a reply. The test removes that choice, so that each question becomes
 /// a call.
 #[test]
-fn forty_questions_that_may_not_be_replied_to_are_forty_calls_that_fit_their_schema() {
+fn forced_tool_calls_match_their_schema() {
     let (mut engine, tools) = (golden_engine(Kernel::detect()), four_tools());
     let mut called: Vec<String> = Vec::new();
     for question in QUESTIONS {

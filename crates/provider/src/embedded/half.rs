@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_half_survives_the_way_there_and_back() {
+    fn half_floats_round_trip_through_f32() {
         for half in 0..=u16::MAX {
             let value = to_f32(half);
             if value.is_nan() {
@@ -51,7 +51,7 @@ mod tests {
     }
 
     #[test]
-    fn known_values_are_right() {
+    fn known_half_float_values_convert() {
         for (half, value) in [(0x3c00, 1.0), (0xc000, -2.0), (0x7bff, 65504.0), (0x0001, 5.960_464_5e-8)] {
             assert_eq!(to_f32(half), value);
         }

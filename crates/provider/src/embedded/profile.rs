@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn a_prompt_without_tools_is_plain_and_short() {
+    fn prompt_without_tools_is_plain_text() {
         let ask = build_generation_request(&prompt(vec![PromptMessage::user_text("hi")], 0), &chars);
         let texts: Vec<_> = ask.lines.iter().map(|line| (line.role, line.text.as_str())).collect();
         assert_eq!(texts, [("system", "You are Ada."), ("user", "hi")]);
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn four_harmless_tools_are_shown_with_examples_that_fit_their_own_schema() {
+    fn four_pure_tools_are_shown_with_valid_examples() {
         let ask = build_generation_request(&prompt(vec![PromptMessage::user_text("hi")], 6), &chars);
         let system = &ask.lines[0].text;
         assert!(
@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn after_a_tools_result_only_a_reply_is_left() {
+    fn tool_result_is_followed_by_text_reply_only() {
         let call =
             ToolCall { id: "1".to_owned(), name: "tool1".to_owned(), arguments: json!({ "path": "a" }) };
         let messages = vec![
@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_history_loses_its_oldest_lines() {
+    fn long_history_drops_oldest_lines() {
         let text_of = |at| PromptMessage::user_text(format!("{at} {}", "word ".repeat(300)));
         let ask = build_generation_request(&prompt((0..20).map(text_of).collect(), 0), &chars);
         assert!(ask.lines.last().unwrap().text.starts_with("19 "));

@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_likeliest_allowed_token_wins_and_what_was_just_said_loses() {
+    fn likeliest_allowed_token_wins_and_repeats_are_penalized() {
         let mut sampler = Sampler::new(0.0, 1);
         let scores = [1.0, 3.0, 2.9, f32::NAN];
         assert_eq!(sampler.pick_token(&mut scores.clone(), &mut |_| true), Some(1));
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_seed_draws_the_same_tokens_and_likely_ones_more_often() {
+    fn seeded_draws_repeat_and_prefer_likely_tokens() {
         let draw = |seed| {
             let mut sampler = Sampler::new(1.0, seed);
             (0..300)

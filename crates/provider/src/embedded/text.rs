@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn characters_that_come_in_pieces_are_whole_and_broken_ones_are_marked() {
+    fn split_utf8_is_joined_and_invalid_bytes_marked() {
         let mut utf8 = Utf8Decoder::default();
         let texts: Vec<String> =
             [&b"a\xf0\x9f"[..], b"\xa6", b"\x80\xff", b"b\xc3"].map(|piece| utf8.push(piece)).to_vec();
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reply_is_read_out_of_its_json_piece_by_piece() {
+    fn reply_text_is_extracted_from_json_pieces() {
         let mut reply = ReplyText::starting_after("{\"text\": \"");
         let text: String =
             ["{\"te", "xt\": \"a", "\\", "\"b\\n", "c\"}"].map(|piece| reply.push(piece)).concat();

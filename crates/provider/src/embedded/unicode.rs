@@ -23,7 +23,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_class_holds_its_characters_and_no_others() {
+    fn unicode_class_contains_only_its_characters() {
         let letter_class = UnicodeClass::from_class(r"\p{L}");
         assert!("aZéя日".chars().all(|c| letter_class.contains(c)));
         assert!("1 .\u{301}🦀".chars().all(|c| !letter_class.contains(c)));

@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flipped_bit_is_refused_where_a_hash_is_pinned() {
+    fn flipped_bit_is_refused_in_pinned_model() {
         let model = synthetic::model_file();
         let root = root("pinned");
         let file = root.join(encode_hex(&Sha256::digest(&model))).join("tiny.gguf");
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_with_any_other_name_pins_nothing() {
+    fn unpinned_folder_name_skips_hash_check() {
         let root = root("unpinned");
         let file = root.join("tiny.gguf");
         put(&file, &flipped(synthetic::model_file()));

@@ -156,7 +156,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_are_cut_without_case_and_accents_into_the_longest_pieces() {
+    fn words_are_split_into_longest_lowercase_pieces() {
         let vocabulary = "[PAD]\n[UNK]\n[CLS]\n[SEP]\ncafe\nun\n##believ\n##able\n!\n日\n[\n]\nunk\n";
         let pieces = WordPiece::new(vocabulary).unwrap();
         for (text, tokens) in [
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_is_foreign_when_more_than_a_third_of_it_can_not_be_read() {
+    fn text_with_over_a_third_unknown_is_detected() {
         let vocabulary = "[PAD]\n[UNK]\n[CLS]\n[SEP]\nthe\nferry\nleaves\n日\n.\nд\n##а\nstra\n##ß\n##e\n";
         let pieces = WordPiece::new(vocabulary).unwrap();
         for (text, expected) in [

@@ -133,7 +133,7 @@ mod tests {
     const NO_FILE: &str = "/no/such/file";
 
     #[test]
-    fn a_file_that_was_replaced_is_loaded_anew() {
+    fn replaced_model_file_is_loaded_again() {
         let file = std::env::temp_dir().join(format!("polyclaw-worker-{}", std::process::id()));
         let put = |text: &str| {
             let writing = file.with_extension("writing");
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_model_is_loaded_when_first_asked_kept_while_used_and_forgotten_when_idle() {
+    fn model_is_loaded_on_demand_and_unloaded_when_idle() {
         let loads = Arc::new(AtomicUsize::new(0));
         let counted = Arc::clone(&loads);
         let load = move |_: &Path| Ok(counted.fetch_add(1, Ordering::SeqCst));
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_queue_says_so() {
+    fn full_worker_queue_refuses_jobs() {
         let worker = ModelWorker::new("test", Duration::from_secs(1), NO_FILE, |_| Ok(()));
         let (gate, wait) = channel::<()>();
         worker
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_that_panics_takes_nobody_with_it() {
+    fn panicking_job_does_not_stop_the_worker() {
         let worker = ModelWorker::new("test", Duration::from_secs(1), NO_FILE, |_| Ok(()));
         let (send, receive) = channel::<()>();
         let job = move |_: Result<&mut (), CorruptModelFile>| {
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_not_be_loaded_is_told_to_each_job() {
+    fn load_error_is_reported_to_each_job() {
         let worker = ModelWorker::<()>::new("test", Duration::from_secs(1), NO_FILE, |_| {
             Err(CorruptModelFile::new("no file"))
         });

@@ -8,7 +8,7 @@ fn class(status: u16, body: Value) -> ErrorClass {
 }
 
 #[test]
-fn the_status_and_the_providers_own_words_decide_the_class() {
+fn status_and_body_decide_error_class() {
     use ErrorClass::*;
     let text_of = |message: &str| json!({ "error": { "message": message } });
     let typed = |kind: &str| json!({ "error": { "type": kind, "message": "x" } });
@@ -45,7 +45,7 @@ fn the_status_and_the_providers_own_words_decide_the_class() {
 }
 
 #[test]
-fn an_error_inside_a_stream_is_classed_by_its_labels() {
+fn stream_error_is_classified_by_its_labels() {
     let of = |body: Value| from_event(&body).class;
     assert_eq!(of(json!({ "type": "error", "error": { "type": "overloaded_error" } })), ErrorClass::Overload);
     assert_eq!(of(json!({ "code": 429, "message": "slow" })), ErrorClass::RateLimit);
@@ -55,7 +55,7 @@ fn an_error_inside_a_stream_is_classed_by_its_labels() {
 }
 
 #[test]
-fn the_wait_a_provider_asks_for_is_read_wherever_it_stands() {
+fn retry_delay_is_read_from_headers_and_body() {
     let with = |name: &'static str, value: &'static str| {
         let headers = HeaderMap::from_iter([(name.parse().unwrap(), HeaderValue::from_static(value))]);
         from_status(429, "{}", &headers).retry_after_ms
@@ -82,7 +82,7 @@ fn short_key_is_not_redacted_inside_words() {
 }
 
 #[test]
-fn a_message_is_one_short_line_without_the_key() {
+fn error_message_is_one_short_line_without_key() {
     let long = format!("bad\n request with sk-1 {}", "x".repeat(5000));
     let fault = from_status(400, &json!({ "error": { "message": long } }).to_string(), &HeaderMap::new());
     let error = fault.into_error(&ModelRef::parse("p/m").unwrap(), Some("sk-1"));

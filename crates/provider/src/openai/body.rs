@@ -191,7 +191,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn models_that_think_are_limited_by_another_name() {
+    fn reasoning_models_use_max_completion_tokens() {
         let prompt = Prompt { max_tokens: Some(9), ..Prompt::default() };
         let keys = |model| {
             let body: Value = serde_json::from_slice(&request_bytes(model, &prompt).unwrap()).unwrap();
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn images_are_parts_behind_the_words() {
+    fn images_follow_text_as_content_parts() {
         let image = Image::from_bytes(*b"GIF89a").unwrap();
         let shown = |text: &str| {
             let message = PromptMessage::User { text: text.into(), images: vec![image.clone()] };
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_said_nothing_is_left_out() {
+    fn empty_assistant_message_is_omitted() {
         let silent = PromptMessage::Assistant { text: String::new(), calls: vec![] };
         let prompt = Prompt { messages: vec![silent, PromptMessage::user_text("x")], ..Prompt::default() };
         let body: Value = serde_json::from_slice(&request_bytes("m", &prompt).unwrap()).unwrap();

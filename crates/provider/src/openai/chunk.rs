@@ -164,7 +164,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn thoughts_counted_beside_the_answer_are_added_and_those_inside_are_not() {
+    fn reasoning_tokens_outside_completion_are_added() {
         let usage = |total: u64| {
             let details = json!({ "reasoning_tokens": 192 });
             let value = json!({ "prompt_tokens": 10, "completion_tokens": 35, "total_tokens": total,
@@ -175,13 +175,13 @@ mod tests {
     }
 
     #[test]
-    fn numbers_that_are_none_stay_unknown() {
+    fn invalid_usage_numbers_are_unknown() {
         let value = json!({ "prompt_tokens": -5, "completion_tokens": 1e99, "total_tokens": "x" });
         assert_eq!(parse_usage(&value), TokenUsage::default());
     }
 
     #[test]
-    fn thoughts_are_found_under_each_of_their_names() {
+    fn reasoning_is_read_under_each_field_name() {
         let words =
             |delta: Value| serde_json::from_value::<UpstreamDelta>(delta).unwrap().take_thought_and_text();
         let thought = |text: &str| (Some(text.to_owned()), None);

@@ -89,7 +89,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn events_are_the_same_however_they_are_cut(cuts in prop::collection::vec(0..STREAM.len(), 0..12)) {
+        fn sse_events_are_independent_of_chunk_boundaries(cuts in prop::collection::vec(0..STREAM.len(), 0..12)) {
             let mut cuts = cuts;
             cuts.extend([0, STREAM.len()]);
             cuts.sort_unstable();
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_end_or_is_no_text_is_refused() {
+    fn endless_or_non_utf8_event_is_refused() {
         let mut events = SseParser::default();
         let mut added = 0;
         while events.push_bytes(&[b'x'; 1 << 20]).is_ok() {

@@ -6,7 +6,7 @@ use polyclaw_testkit::model_server::ReplyScript;
 use crate::fixture::{Bench, SHAPES, user};
 
 #[tokio::test]
-async fn an_answer_that_can_not_be_read_is_malformed() {
+async fn unreadable_answer_is_malformed() {
     let bench = Bench::new();
     let scripts = || {
         [
@@ -26,7 +26,7 @@ async fn an_answer_that_can_not_be_read_is_malformed() {
 }
 
 #[tokio::test]
-async fn a_connection_that_breaks_is_unreachable() {
+async fn broken_connection_is_unreachable() {
     let bench = Bench::new();
     for model in SHAPES {
         let script = ReplyScript::reply("half an ans").wait(Duration::from_millis(5)).cut();
@@ -35,7 +35,7 @@ async fn a_connection_that_breaks_is_unreachable() {
 }
 
 #[tokio::test]
-async fn an_empty_but_finished_answer_is_an_answer() {
+async fn empty_finished_answer_is_accepted() {
     let bench = Bench::new();
     for model in SHAPES {
         assert_eq!(bench.says(model, ReplyScript::new()).await.unwrap().text, "", "{model}");
@@ -44,7 +44,7 @@ async fn an_empty_but_finished_answer_is_an_answer() {
 
 /// Whatever stands where an event should, the call ends: with what was readable, or with an error of its class.
 #[tokio::test]
-async fn odd_streams_never_panic() {
+async fn invalid_stream_events_never_panic() {
     let bench = Bench::new();
     let odd = [
         "data: null\n\n",

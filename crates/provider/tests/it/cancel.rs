@@ -18,7 +18,7 @@ async fn drop_after_arrival(bench: &Bench, model: &str) {
 }
 
 #[tokio::test]
-async fn dropping_a_call_closes_its_connection() {
+async fn dropped_call_closes_its_connection() {
     let bench = Bench::new();
     for (done, model) in SHAPES.into_iter().enumerate() {
         bench.server.push(ReplyScript::new().hang());
@@ -31,7 +31,7 @@ async fn dropping_a_call_closes_its_connection() {
 }
 
 #[tokio::test]
-async fn a_hanging_call_does_not_hold_up_another() {
+async fn hanging_call_does_not_block_others() {
     let bench = Bench::new();
     bench.server.push(ReplyScript::reply("one").hang());
     let (candidates, prompt) = (refs(&["openai/a"]), user("hi"));

@@ -11,7 +11,7 @@ fn nowhere() -> LocalServerPorts {
 }
 
 #[tokio::test]
-async fn a_key_wins_over_a_server_and_with_neither_nothing_is_found() {
+async fn environment_key_takes_precedence_over_local_server() {
     let server = ModelServer::start();
     let ports = LocalServerPorts { ollama: server.address().port(), ..nowhere() };
     let key = |name: &str| (name == "GROQ_API_KEY").then(|| "k".to_owned());
@@ -21,7 +21,7 @@ async fn a_key_wins_over_a_server_and_with_neither_nothing_is_found() {
 }
 
 #[tokio::test]
-async fn each_server_is_found_on_its_port_with_a_model_to_chat_with() {
+async fn local_servers_are_detected_with_chat_model() {
     let server = ModelServer::start();
     server.set_models(["nomic-embed-text:latest", "qwen3:8b"]);
     let port = server.address().port();
@@ -40,7 +40,7 @@ async fn each_server_is_found_on_its_port_with_a_model_to_chat_with() {
 }
 
 #[tokio::test]
-async fn a_server_without_a_model_is_passed_over() {
+async fn local_server_without_chat_model_is_skipped() {
     let server = ModelServer::start();
     server.set_models(["all-minilm-embed"]);
     let port = server.address().port();
@@ -50,7 +50,7 @@ async fn a_server_without_a_model_is_passed_over() {
 }
 
 #[tokio::test]
-async fn another_program_on_the_port_is_not_taken_for_a_model_server() {
+async fn unrelated_program_on_port_is_not_detected() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     std::thread::spawn(move || {

@@ -37,7 +37,7 @@ async fn ask(prompt: &Prompt) -> (ModelReply, Vec<String>) {
 }
 
 #[tokio::test]
-async fn the_same_question_twice_is_the_same_answer_and_mostly_cached() {
+async fn repeated_question_gets_same_answer_from_cache() {
     let question = Prompt { max_tokens: Some(20), ..user("What is a ship?") };
     let (first, _) = ask(&question).await;
     let (again, _) = ask(&question).await;
@@ -60,7 +60,7 @@ fn assert_well_formed(tools: &[Arc<ToolSpec>], reply: &ModelReply, pieces: &[Str
 }
 
 #[tokio::test]
-async fn forty_questions_with_four_tools_are_all_answered_in_the_right_shape() {
+async fn answers_with_tools_are_well_formed() {
     let tools = four_tools();
     let mut called = 0;
     for question in QUESTIONS {
@@ -75,7 +75,7 @@ async fn forty_questions_with_four_tools_are_all_answered_in_the_right_shape() {
 }
 
 #[tokio::test]
-async fn after_a_tools_result_it_replies_in_text() {
+async fn tool_result_is_answered_in_text() {
     let (mut prompt, tools) = (user("Add 17 and 25."), four_tools());
     let call = polyclaw_domain::tool::ToolCall {
         id: "c".to_owned(),
@@ -96,7 +96,7 @@ async fn after_a_tools_result_it_replies_in_text() {
 }
 
 #[tokio::test]
-async fn a_prepared_opening_is_not_taken_in_again() {
+async fn warmed_up_prompt_prefix_is_cached() {
     let chat = Arc::new(EmbeddedChat::new(weights()));
     let opening = Prompt {
         system: "You are Ada, a helpful assistant.".to_owned(),
@@ -112,7 +112,7 @@ async fn a_prepared_opening_is_not_taken_in_again() {
 }
 
 #[tokio::test]
-async fn a_question_does_not_wait_for_an_opening() {
+async fn question_does_not_wait_for_warm_up() {
     let chat = Arc::new(EmbeddedChat::new(weights()));
     let long = Prompt { tools: four_tools(), system: "word ".repeat(80), ..Prompt::default() };
     let models = models(Arc::clone(&chat));
@@ -126,7 +126,7 @@ async fn a_question_does_not_wait_for_an_opening() {
 }
 
 #[tokio::test]
-async fn dropping_a_call_stops_the_model_at_once() {
+async fn dropped_call_stops_the_model_immediately() {
     let models = models(Arc::clone(&CHAT));
     let (candidates, prompt) = (refs(&[MODEL]), user("Write a very long story about the sea."));
     let pieces = Arc::new(AtomicUsize::new(0));
@@ -152,7 +152,7 @@ async fn dropping_a_call_stops_the_model_at_once() {
 }
 
 #[tokio::test]
-async fn many_questions_at_once_are_answered_or_told_to_wait() {
+async fn excess_questions_are_refused_with_retry_delay() {
     let models = models(Arc::clone(&CHAT));
     let (candidates, prompt) = (refs(&[MODEL]), Prompt { max_tokens: Some(2), ..user("Hi") });
     let sink = |_| {};
@@ -166,7 +166,7 @@ async fn many_questions_at_once_are_answered_or_told_to_wait() {
 }
 
 #[tokio::test]
-async fn weights_that_are_gone_or_broken_are_an_error_that_says_what_to_do() {
+async fn missing_or_broken_weights_report_model_pull() {
     let folder = std::env::temp_dir().join(format!("polyclaw-embedded-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     let broken = folder.join("broken.gguf");

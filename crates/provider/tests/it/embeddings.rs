@@ -17,7 +17,7 @@ fn texts(texts: &[&str]) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn vectors_come_in_the_order_of_their_texts_with_length_one() {
+async fn vectors_are_normalized_and_in_text_order() {
     let server = ModelServer::start();
     let embedder = remote(&server, 3);
     assert_eq!((embedder.model_id(), embedder.dimensions()), ("lab/m", 3));
@@ -32,7 +32,7 @@ async fn vectors_come_in_the_order_of_their_texts_with_length_one() {
 }
 
 #[tokio::test]
-async fn wrong_lengths_and_refusals_are_errors_with_a_class() {
+async fn embedding_errors_are_classified() {
     let server = ModelServer::start();
     let error = remote(&server, 5).embed_texts(&texts(&["a"])).await.unwrap_err();
     assert_eq!(error.class, ErrorClass::Malformed);
@@ -48,7 +48,7 @@ async fn wrong_lengths_and_refusals_are_errors_with_a_class() {
 }
 
 #[tokio::test]
-async fn a_missing_embedding_model_says_what_to_do() {
+async fn missing_embedding_model_names_pull_command() {
     let embedder = LocalEmbeddings::new("/nowhere/minilm");
     assert_eq!((embedder.model_id(), embedder.dimensions()), ("embedded/all-minilm-l6-v2", 384));
     let error = embedder.embed_texts(&texts(&["a"])).await.unwrap_err();

@@ -10,7 +10,7 @@ fn said(message: &str) -> Value {
 }
 
 #[tokio::test]
-async fn each_status_has_its_class() {
+async fn http_status_maps_to_error_class() {
     let bench = Bench::new();
     let cases: [(u16, Value, ErrorClass); 13] = [
         (400, said("bad"), BadRequest),
@@ -36,7 +36,7 @@ async fn each_status_has_its_class() {
 }
 
 #[tokio::test]
-async fn a_rate_limit_carries_the_wait_the_server_asked_for() {
+async fn rate_limit_error_carries_retry_after() {
     let bench = Bench::new();
     for model in SHAPES {
         let error = bench.says(model, ReplyScript::error(429, json!({})).retry_after(7)).await.unwrap_err();
@@ -45,7 +45,7 @@ async fn a_rate_limit_carries_the_wait_the_server_asked_for() {
 }
 
 #[tokio::test]
-async fn an_error_in_the_middle_of_a_stream_keeps_its_class() {
+async fn mid_stream_error_keeps_its_class() {
     let bench = Bench::new();
     let openai = ReplyScript::reply("so f").raw("data: {\"error\":{\"code\":429,\"message\":\"slow\"}}\n\n");
     assert_eq!(bench.class("openai/m", openai).await, RateLimit);
@@ -56,7 +56,7 @@ async fn an_error_in_the_middle_of_a_stream_keeps_its_class() {
 }
 
 #[tokio::test]
-async fn no_message_holds_the_key_or_more_than_a_line() {
+async fn error_messages_hide_key_and_are_one_line() {
     let bench = Bench::new();
     for status in [400, 401, 403, 404, 429, 500] {
         let body = said(&format!("Key {KEY} is wrong\n{}", "blah ".repeat(500)));
@@ -66,7 +66,7 @@ async fn no_message_holds_the_key_or_more_than_a_line() {
 }
 
 #[tokio::test]
-async fn nobody_listening_is_unreachable() {
+async fn refused_connection_is_unreachable() {
     let free = format!("127.0.0.1:{}", polyclaw_testkit::free_port());
     let bench = Bench::with(|_| {
         vec![
@@ -80,7 +80,7 @@ async fn nobody_listening_is_unreachable() {
 }
 
 #[tokio::test]
-async fn a_provider_nobody_configured_or_gave_a_key_is_not_called() {
+async fn unconfigured_provider_or_missing_key_is_not_called() {
     let bench = Bench::with(|_| vec![ProviderSettings::new("openai", ProviderVendor::OpenAi)]);
     let error = bench.ask("other/m", &user("hi")).await.unwrap_err();
     assert_eq!((error.class, error.message.as_str()), (NotConfigured, "no provider 'other' is configured"));
@@ -89,7 +89,7 @@ async fn a_provider_nobody_configured_or_gave_a_key_is_not_called() {
 }
 
 #[tokio::test]
-async fn a_server_that_needs_no_key_gets_none() {
+async fn keyless_server_gets_no_authorization_header() {
     let bench = Bench::with(|server| {
         vec![
             ProviderSettings::new("here", ProviderVendor::OpenAiCompatible).base_url(server.url()),
@@ -103,7 +103,7 @@ async fn a_server_that_needs_no_key_gets_none() {
 }
 
 #[test]
-fn a_name_can_be_used_once() {
+fn duplicate_provider_name_is_refused() {
     let provider = || ProviderSettings::new("a", ProviderVendor::Ollama);
     let settings = ModelProvidersSettings {
         providers: vec![provider(), provider()],

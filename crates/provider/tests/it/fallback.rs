@@ -21,7 +21,7 @@ fn asked(bench: &Bench) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn the_next_candidate_answers_at_once_and_is_named() {
+async fn next_candidate_answers_after_failure() {
     let bench = Bench::new();
     refuse_bad(&bench, 529, None);
     let started = Instant::now();
@@ -32,7 +32,7 @@ async fn the_next_candidate_answers_at_once_and_is_named() {
 }
 
 #[tokio::test]
-async fn what_was_streamed_before_a_failure_is_taken_back() {
+async fn partial_stream_is_restarted_on_fallback() {
     let bench = Bench::new();
     for broken in [
         ReplyScript::reply("half").wait(Duration::from_millis(5)).cut(),
@@ -47,7 +47,7 @@ async fn what_was_streamed_before_a_failure_is_taken_back() {
 }
 
 #[tokio::test]
-async fn a_request_that_is_wrong_in_itself_is_not_sent_to_others() {
+async fn bad_request_is_not_sent_to_fallback() {
     let bench = Bench::new();
     refuse_bad(&bench, 400, None);
     let (reply, _) = bench.ask_all(&["openai/bad", "openai/good"], &user("hi")).await;
@@ -56,7 +56,7 @@ async fn a_request_that_is_wrong_in_itself_is_not_sent_to_others() {
 }
 
 #[tokio::test]
-async fn each_candidate_is_tried_once_and_the_error_names_all() {
+async fn each_candidate_is_tried_once_and_named_in_error() {
     let bench = Bench::new();
     bench.server.answer_with(|_| ReplyScript::error(503, json!({})));
     let candidates = ["openai/a", "openai/b", "openai/a", "anthropic/c"];
@@ -68,7 +68,7 @@ async fn each_candidate_is_tried_once_and_the_error_names_all() {
 
 /// Who hears it can wait for that one, and for no other.
 #[tokio::test]
-async fn one_that_only_asks_to_slow_down_speaks_for_all() {
+async fn rate_limited_candidate_determines_the_error() {
     let bench = Bench::new();
     bench.server.answer_with(|request| match request.model() {
         "busy" => ReplyScript::error(429, json!({})).retry_after(7),
@@ -81,7 +81,7 @@ async fn one_that_only_asks_to_slow_down_speaks_for_all() {
 
 /// What two models answer, and what is told of it: the class and how long to wait.
 #[tokio::test]
-async fn whoever_can_be_waited_for_the_shortest_speaks_unless_the_request_is_wrong() {
+async fn error_with_shortest_retry_delay_is_reported() {
     let cases = [
         ((429, None), (429, Some(7_200)), ErrorClass::RateLimit, None),
         ((429, Some(9)), (429, Some(7)), ErrorClass::RateLimit, Some(7_000)),
@@ -105,7 +105,7 @@ async fn whoever_can_be_waited_for_the_shortest_speaks_unless_the_request_is_wro
 }
 
 #[tokio::test]
-async fn a_cooling_model_is_asked_where_nobody_else_answers() {
+async fn cooling_model_is_used_without_alternative() {
     let bench = Bench::new();
     bench.server.push(ReplyScript::error(429, json!({})));
     let candidates = ["openai/busy", "gone/model"];
@@ -115,7 +115,7 @@ async fn a_cooling_model_is_asked_where_nobody_else_answers() {
 }
 
 #[tokio::test]
-async fn a_cooling_model_is_skipped_until_its_time_is_over() {
+async fn cooling_model_is_skipped_until_cooldown_ends() {
     for (status, retry_after, rest) in
         [(429, Some(7), 7_000), (429, None, 30_000), (503, None, 10_000), (401, None, 60_000)]
     {
@@ -134,7 +134,7 @@ async fn a_cooling_model_is_skipped_until_its_time_is_over() {
 }
 
 #[tokio::test]
-async fn when_all_are_cooling_the_first_is_tried_anyway() {
+async fn first_candidate_is_tried_when_all_are_cooling() {
     let bench = Bench::new();
     bench.server.push(ReplyScript::error(429, json!({})));
     bench.server.push(ReplyScript::error(429, json!({})));
@@ -147,7 +147,7 @@ async fn when_all_are_cooling_the_first_is_tried_anyway() {
 }
 
 #[tokio::test]
-async fn a_failure_that_says_nothing_about_the_next_call_cools_nothing() {
+async fn malformed_answer_starts_no_cooldown() {
     let bench = Bench::new();
     bench.server.push(ReplyScript::empty());
     let candidates = ["openai/a", "openai/b"];
@@ -156,7 +156,7 @@ async fn a_failure_that_says_nothing_about_the_next_call_cools_nothing() {
 }
 
 #[tokio::test]
-async fn entries_with_the_same_key_and_address_cool_together() {
+async fn providers_with_same_key_and_url_share_cooldowns() {
     let bench = Bench::with(|server| {
         let provider = |name: &str| {
             ProviderSettings::new(name, ProviderVendor::OpenAi).base_url(server.url()).models(["bad"])
@@ -170,7 +170,7 @@ async fn entries_with_the_same_key_and_address_cool_together() {
 }
 
 #[tokio::test]
-async fn a_model_that_stays_silent_too_long_makes_room_for_the_next() {
+async fn first_token_timeout_falls_back_to_next_model() {
     for kind in [ProviderVendor::OpenAiCompatible, ProviderVendor::Anthropic] {
         let bench = Bench::with(|server| {
             let mut slow = ProviderSettings::new("slow", kind).base_url(server.url());
@@ -187,7 +187,7 @@ async fn a_model_that_stays_silent_too_long_makes_room_for_the_next() {
 }
 
 #[tokio::test]
-async fn the_last_candidate_may_take_its_time() {
+async fn last_candidate_has_no_first_token_timeout() {
     let bench = Bench::with(|server| {
         let mut slow = ProviderSettings::new("slow", ProviderVendor::OpenAiCompatible).base_url(server.url());
         slow.first_token_timeout = Duration::from_millis(50);
@@ -200,7 +200,7 @@ async fn the_last_candidate_may_take_its_time() {
 }
 
 #[tokio::test]
-async fn silence_in_mid_stream_goes_to_the_fallback_and_is_remembered() {
+async fn mid_stream_silence_falls_back_and_starts_cooldown() {
     for kind in [ProviderVendor::OpenAiCompatible, ProviderVendor::Anthropic] {
         let bench = Bench::with(|server| {
             let mut slow = ProviderSettings::new("slow", kind).base_url(server.url()).api_key(KEY);
@@ -225,7 +225,7 @@ async fn silence_in_mid_stream_goes_to_the_fallback_and_is_remembered() {
 }
 
 #[tokio::test]
-async fn an_empty_answer_goes_to_the_fallback() {
+async fn empty_answer_falls_back_to_next_model() {
     for model in ["openai/empty", "anthropic/empty"] {
         let bench = Bench::new();
         bench.server.answer_with(|request| match request.model() {

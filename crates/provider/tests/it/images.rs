@@ -18,7 +18,7 @@ fn look() -> Prompt {
 const TOLD: &str = "what is it?\n[an image is attached here that you cannot see]";
 
 #[tokio::test]
-async fn an_image_goes_out_in_the_openai_shape() {
+async fn image_is_sent_in_openai_format() {
     let bench = Bench::new();
     bench.ask("openai/m", &look()).await.unwrap();
     assert_eq!(
@@ -31,7 +31,7 @@ async fn an_image_goes_out_in_the_openai_shape() {
 }
 
 #[tokio::test]
-async fn an_image_goes_out_in_the_anthropic_shape() {
+async fn image_is_sent_in_anthropic_format() {
     let bench = Bench::new();
     bench.ask("anthropic/m", &look()).await.unwrap();
     let content = bench.server.last_request().messages()[0]["content"].clone();
@@ -42,7 +42,7 @@ async fn an_image_goes_out_in_the_anthropic_shape() {
 }
 
 #[tokio::test]
-async fn a_provider_without_eyes_is_told_in_words() {
+async fn provider_without_image_support_gets_text_note() {
     let bench = Bench::with(|server| {
         let blind =
             ProviderSettings::new("blind", ProviderVendor::OpenAi).base_url(server.url()).api_key(KEY);
@@ -53,7 +53,7 @@ async fn a_provider_without_eyes_is_told_in_words() {
 }
 
 #[tokio::test]
-async fn a_model_that_refuses_an_image_is_asked_again_without_it() {
+async fn refused_image_is_retried_without_image() {
     for model in SHAPES {
         let bench = Bench::new();
         bench
@@ -68,7 +68,7 @@ async fn a_model_that_refuses_an_image_is_asked_again_without_it() {
 }
 
 #[tokio::test]
-async fn a_request_that_is_wrong_without_its_image_too_is_refused_once_more_and_no_further() {
+async fn retry_without_image_happens_only_once() {
     let bench = Bench::new();
     for _ in 0..3 {
         bench.server.push(ReplyScript::error(400, json!({ "error": { "message": "no" } })));
@@ -79,7 +79,7 @@ async fn a_request_that_is_wrong_without_its_image_too_is_refused_once_more_and_
 }
 
 #[tokio::test]
-async fn a_body_that_is_too_large_is_sent_again_without_its_images() {
+async fn too_large_body_is_retried_without_images() {
     let bench = Bench::new();
     bench.server.push(ReplyScript::error(413, json!({})));
     bench.server.push(ReplyScript::reply("I see nothing."));
@@ -89,7 +89,7 @@ async fn a_body_that_is_too_large_is_sent_again_without_its_images() {
 }
 
 #[tokio::test]
-async fn an_image_too_large_for_anthropic_does_not_take_the_others_along() {
+async fn oversized_anthropic_image_is_dropped_alone() {
     let bench = Bench::new();
     let large = [GIF, &vec![7; 4 * 1024 * 1024]].concat();
     let images = vec![Image::from_bytes(GIF).unwrap(), Image::from_bytes(large).unwrap()];
@@ -102,7 +102,7 @@ async fn an_image_too_large_for_anthropic_does_not_take_the_others_along() {
 }
 
 #[tokio::test]
-async fn what_was_streamed_before_an_image_was_refused_no_longer_counts() {
+async fn refused_image_restarts_the_stream() {
     let bench = Bench::new();
     let refusal = r#"data: {"error":{"type":"invalid_request_error","message":"no images"}}"#;
     bench.server.push(ReplyScript::new().text("I s").raw(format!("{refusal}\n\n")));
@@ -114,7 +114,7 @@ async fn what_was_streamed_before_an_image_was_refused_no_longer_counts() {
 }
 
 #[tokio::test]
-async fn a_provider_that_is_not_configured_is_asked_for_once() {
+async fn image_for_unconfigured_provider_is_an_error() {
     let bench = Bench::new();
     let error = bench.ask("nobody/m", &look()).await.unwrap_err();
     assert_eq!(error.class, ErrorClass::NotConfigured);

@@ -13,7 +13,7 @@ fn names(models: &[ModelInfo]) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn configured_models_are_listed_in_order_without_a_question() {
+async fn configured_models_are_listed_without_requests() {
     let bench = Bench::with(|_| {
         vec![
             ProviderSettings::new("z", ProviderVendor::OpenAi).api_key("k").models(["two", "one"]),
@@ -25,7 +25,7 @@ async fn configured_models_are_listed_in_order_without_a_question() {
 }
 
 #[tokio::test]
-async fn a_local_server_is_asked_and_its_answer_kept_for_half_a_minute() {
+async fn local_model_list_is_cached_for_thirty_seconds() {
     let bench = Bench::with(|server| {
         vec![
             ProviderSettings::new("local", ProviderVendor::OpenAiCompatible).base_url(server.root_url()),
@@ -42,7 +42,7 @@ async fn a_local_server_is_asked_and_its_answer_kept_for_half_a_minute() {
 }
 
 #[tokio::test]
-async fn a_server_that_went_away_is_shown_as_unreachable() {
+async fn stopped_local_server_is_listed_as_unreachable() {
     let Bench { server, clock, models } = Bench::with(|server| {
         vec![ProviderSettings::new("local", ProviderVendor::OpenAiCompatible).base_url(server.url())]
     });
@@ -56,7 +56,7 @@ async fn a_server_that_went_away_is_shown_as_unreachable() {
 
 /// A server that is asked nothing when models are listed, because the config lists them.
 #[tokio::test]
-async fn a_server_that_could_not_be_reached_is_said_so_until_it_answers() {
+async fn unreachable_status_ends_when_server_answers() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/v1", listener.local_addr().unwrap());
     let is_back = Arc::new(AtomicBool::new(false));

@@ -22,7 +22,7 @@ impl io::Write for Log {
 }
 
 #[tokio::test]
-async fn logs_hold_neither_keys_nor_prompts_nor_bodies() {
+async fn logs_contain_no_keys_prompts_or_bodies() {
     let log = Log::default();
     let writer = log.clone();
     let subscriber = tracing_subscriber::fmt()

@@ -6,7 +6,7 @@ use polyclaw_testkit::model_server::{ReplyGate, ReplyScript};
 use crate::fixture::{Bench, SHAPES, user};
 
 #[tokio::test]
-async fn calls_in_a_row_share_one_connection() {
+async fn consecutive_calls_share_one_connection() {
     let bench = Bench::new();
     for n in 0..20 {
         let pause = Duration::from_millis(1);
@@ -21,7 +21,7 @@ async fn calls_in_a_row_share_one_connection() {
 /// The last event is read before the HTTP answer has ended: the reply does not wait for that end, and the
 /// connection is not lost to it.
 #[tokio::test]
-async fn an_answer_that_ends_late_neither_delays_the_reply_nor_costs_the_connection() {
+async fn late_response_end_keeps_the_connection() {
     let bench = Bench::new();
     let gate = ReplyGate::new();
     let done = "data: {\"choices\":[{\"delta\":{\"content\":\"a\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
@@ -35,7 +35,7 @@ async fn an_answer_that_ends_late_neither_delays_the_reply_nor_costs_the_connect
 
 /// Not a benchmark, but a call that builds a client or a TLS configuration would take far longer.
 #[tokio::test]
-async fn a_call_costs_little() {
+async fn call_overhead_is_small() {
     let bench = Bench::new();
     bench.ask("openai/m", &user("warm up")).await.unwrap();
     let started = Instant::now();
@@ -76,7 +76,7 @@ fn forgetful() -> std::net::SocketAddr {
 }
 
 #[tokio::test]
-async fn a_pooled_connection_that_the_server_closed_is_never_the_reason_for_a_failure() {
+async fn closed_pooled_connection_does_not_fail_calls() {
     let address = forgetful();
     let bench = Bench::with(|_| {
         let url = format!("http://{address}/v1");

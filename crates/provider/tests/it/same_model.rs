@@ -45,7 +45,7 @@ impl Both {
 }
 
 #[tokio::test]
-async fn text_is_streamed_piece_by_piece_and_counted() {
+async fn text_is_streamed_and_tokens_are_counted() {
     let both = Both::start();
     let prompt = Prompt { system: "You are a helpful assistant.".to_owned(), ..user("Name three fruits.") };
     for model in ENGINES {
@@ -63,7 +63,7 @@ async fn text_is_streamed_piece_by_piece_and_counted() {
 }
 
 #[tokio::test]
-async fn an_answer_that_ran_out_of_room_says_so() {
+async fn length_limited_reply_is_marked_truncated() {
     let both = Both::start();
     let prompt = Prompt { max_tokens: Some(8), ..user("Tell me a long story about the sea.") };
     for model in ENGINES {
@@ -74,7 +74,7 @@ async fn an_answer_that_ran_out_of_room_says_so() {
 }
 
 #[tokio::test]
-async fn the_same_question_twice_is_the_same_answer_and_mostly_cached() {
+async fn repeated_question_gets_same_answer_from_cache() {
     let both = Both::start();
     let prompt = Prompt { temperature: Some(0.0), max_tokens: Some(20), ..user("What is a ship?") };
     for model in ENGINES {
@@ -88,7 +88,7 @@ async fn the_same_question_twice_is_the_same_answer_and_mostly_cached() {
 }
 
 #[tokio::test]
-async fn a_dropped_call_stops_the_model() {
+async fn dropped_call_stops_generation() {
     let both = Both::start();
     let prompt = Prompt { max_tokens: Some(2000), ..user("Write a very long story about the sea.") };
     for model in ENGINES {
@@ -106,7 +106,7 @@ async fn a_dropped_call_stops_the_model() {
 }
 
 #[tokio::test]
-async fn questions_at_the_same_time_are_all_answered() {
+async fn concurrent_questions_are_all_answered() {
     let both = Both::start();
     let prompt = Prompt { max_tokens: Some(3), ..user("Hi") };
     for model in ENGINES {
@@ -119,7 +119,7 @@ async fn questions_at_the_same_time_are_all_answered() {
 }
 
 #[tokio::test]
-async fn a_conversation_goes_on_from_what_was_said() {
+async fn follow_up_message_extends_the_conversation() {
     let both = Both::start();
     let mut prompt = Prompt { max_tokens: Some(12), ..user("My name is Alice.") };
     for model in ENGINES {
@@ -132,7 +132,7 @@ async fn a_conversation_goes_on_from_what_was_said() {
 }
 
 #[tokio::test]
-async fn both_are_listed_as_ready() {
+async fn both_engines_are_listed_as_ready() {
     let both = Both::start();
     let listed = both.models.list_models().await;
     assert_eq!(listed.len(), 2, "{listed:?}");
@@ -141,7 +141,7 @@ async fn both_are_listed_as_ready() {
 
 /// The engine inside cuts what is too long; a server refuses it, in words of its own.
 #[tokio::test]
-async fn what_the_server_refuses_has_its_class() {
+async fn server_refusals_are_classified() {
     let both = Both::start();
     let class = |error: ProviderError| error.class;
     let long = user(&"word ".repeat(6000));
@@ -158,7 +158,7 @@ async fn what_the_server_refuses_has_its_class() {
 }
 
 #[tokio::test]
-async fn a_server_that_dies_in_the_middle_is_unreachable() {
+async fn server_death_during_stream_is_unreachable() {
     let Both { models, server } = Both::start();
     let (candidates, prompt) = (refs(&["llama/smollm2"]), user("Write a very long story about the sea."));
     let server = Mutex::new(Some(server));

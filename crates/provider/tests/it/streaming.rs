@@ -8,7 +8,7 @@ use tokio::sync::mpsc;
 use crate::fixture::{Bench, KEY, SHAPES, refs, text, user};
 
 #[tokio::test]
-async fn text_and_reasoning_arrive_as_they_were_sent() {
+async fn text_and_reasoning_are_streamed_in_order() {
     let bench = Bench::new();
     for model in SHAPES {
         bench.server.push(ReplyScript::new().reasoning("hmm").chunks("Hello, wörld", 3, Duration::ZERO));
@@ -23,7 +23,7 @@ async fn text_and_reasoning_arrive_as_they_were_sent() {
 }
 
 #[tokio::test]
-async fn the_first_token_is_passed_on_while_the_rest_is_still_held_back() {
+async fn first_token_is_streamed_before_reply_ends() {
     let bench = Bench::new();
     for model in SHAPES {
         let gate = ReplyGate::new();
@@ -43,7 +43,7 @@ async fn the_first_token_is_passed_on_while_the_rest_is_still_held_back() {
 }
 
 #[tokio::test]
-async fn usage_is_what_the_provider_said_and_unknown_otherwise() {
+async fn usage_is_unknown_unless_provider_reports_it() {
     let bench = Bench::new();
     for model in SHAPES {
         let known = bench.says(model, ReplyScript::reply("a").usage(120, 7)).await.unwrap().usage;
@@ -54,7 +54,7 @@ async fn usage_is_what_the_provider_said_and_unknown_otherwise() {
 }
 
 #[tokio::test]
-async fn an_answer_without_end_is_cut_where_nobody_reads_on() {
+async fn endless_answer_is_truncated() {
     let bench = Bench::new();
     for model in SHAPES {
         let endless = (0..40).fold(ReplyScript::new(), |script, _| script.text("x".repeat(256 << 10)));
@@ -64,7 +64,7 @@ async fn an_answer_without_end_is_cut_where_nobody_reads_on() {
 }
 
 #[tokio::test]
-async fn an_answer_that_ran_out_of_room_says_so() {
+async fn length_limited_reply_is_marked_truncated() {
     let bench = Bench::new();
     for model in SHAPES {
         assert!(bench.says(model, ReplyScript::reply("a").truncated()).await.unwrap().truncated, "{model}");
@@ -72,7 +72,7 @@ async fn an_answer_that_ran_out_of_room_says_so() {
 }
 
 #[tokio::test]
-async fn the_request_carries_key_system_limits_and_name_as_given() {
+async fn request_carries_key_system_prompt_and_limits() {
     let bench = Bench::new();
     let prompt =
         Prompt { system: "Be brief.".into(), temperature: Some(0.5), max_tokens: Some(99), ..user("hi") };
@@ -92,7 +92,7 @@ async fn the_request_carries_key_system_limits_and_name_as_given() {
 }
 
 #[tokio::test]
-async fn every_provider_is_told_how_long_to_think_in_its_own_words() {
+async fn reasoning_effort_is_sent_in_provider_format() {
     let bench = Bench::new();
     let prompt =
         Prompt { reasoning_effort: Some(ReasoningEffort::High), temperature: Some(0.5), ..user("hi") };
@@ -120,7 +120,7 @@ async fn every_provider_is_told_how_long_to_think_in_its_own_words() {
 }
 
 #[tokio::test]
-async fn calls_at_the_same_time_do_not_mix() {
+async fn concurrent_calls_do_not_mix() {
     let bench = Bench::new();
     let seen = Mutex::new(0);
     let ask = |n: usize| {

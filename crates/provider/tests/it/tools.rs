@@ -41,7 +41,7 @@ fn second_round() -> Prompt {
 }
 
 #[tokio::test]
-async fn calls_are_put_together_with_their_arguments() {
+async fn tool_calls_are_assembled_with_arguments() {
     let bench = Bench::new();
     for model in SHAPES {
         let script = ReplyScript::reply("Let me see.")
@@ -58,7 +58,7 @@ async fn calls_are_put_together_with_their_arguments() {
 }
 
 #[tokio::test]
-async fn several_calls_and_results_go_back_in_the_openai_shape() {
+async fn calls_and_results_are_sent_in_openai_format() {
     let bench = Bench::new();
     bench.ask("openai/m", &second_round()).await.unwrap();
     let request = bench.server.last_request();
@@ -79,7 +79,7 @@ async fn several_calls_and_results_go_back_in_the_openai_shape() {
 }
 
 #[tokio::test]
-async fn several_calls_and_results_go_back_in_the_anthropic_shape() {
+async fn calls_and_results_are_sent_in_anthropic_format() {
     let bench = Bench::new();
     bench.ask("anthropic/m", &second_round()).await.unwrap();
     let request = bench.server.last_request();
@@ -106,7 +106,7 @@ async fn several_calls_and_results_go_back_in_the_anthropic_shape() {
 }
 
 #[tokio::test]
-async fn arguments_that_are_not_an_object_are_kept_as_they_came_beside_other_calls() {
+async fn non_object_arguments_are_kept_as_text() {
     let bench = Bench::new();
     for model in SHAPES {
         for arguments in ["{\"path\": ", "[1]", "\"text\""] {
@@ -122,7 +122,7 @@ async fn arguments_that_are_not_an_object_are_kept_as_they_came_beside_other_cal
 
 /// Servers read what they are given back, and refuse a whole conversation for one call they can not read.
 #[tokio::test]
-async fn arguments_that_are_not_an_object_go_back_inside_one() {
+async fn non_object_arguments_are_sent_back_inside_object() {
     let bench = Bench::new();
     let mut prompt = second_round();
     let calls = vec![call("c1", "read", json!("{\"path\": ")), call("c2", "list", json!({}))];
@@ -137,7 +137,7 @@ async fn arguments_that_are_not_an_object_go_back_inside_one() {
 }
 
 #[tokio::test]
-async fn a_call_cut_off_for_lack_of_room_is_dropped_and_the_reply_says_truncated() {
+async fn truncated_tool_call_is_dropped() {
     let bench = Bench::new();
     for model in SHAPES {
         let script = ReplyScript::reply("I").raw_call("c1", "read", "{\"path\": \"a").truncated();
@@ -147,7 +147,7 @@ async fn a_call_cut_off_for_lack_of_room_is_dropped_and_the_reply_says_truncated
 }
 
 #[tokio::test]
-async fn an_id_used_in_an_earlier_round_is_not_used_again() {
+async fn reused_tool_call_id_is_replaced() {
     let bench = Bench::new();
     for model in SHAPES {
         bench.server.push(ReplyScript::new().call("c1", "read", json!({})).call("c1x", "read", json!({})));
@@ -159,7 +159,7 @@ async fn an_id_used_in_an_earlier_round_is_not_used_again() {
 
 /// Servers that number their calls from elsewhere, or absurdly: neither extra calls nor memory without end.
 #[tokio::test]
-async fn a_wild_call_index_makes_one_call() {
+async fn unusual_call_index_creates_one_call() {
     let bench = Bench::new();
     for index in [1_u32, 7, u32::MAX] {
         let piece =
@@ -173,7 +173,7 @@ async fn a_wild_call_index_makes_one_call() {
 }
 
 #[tokio::test]
-async fn an_announced_call_that_does_not_come_is_malformed() {
+async fn announced_but_missing_call_is_malformed() {
     let bench = Bench::new();
     let announced = json!({ "choices": [{ "index": 0, "delta": {}, "finish_reason": "tool_calls" }] });
     let script = ReplyScript::new().raw(format!("data: {announced}\n\ndata: [DONE]\n\n")).unfinished();
@@ -182,7 +182,7 @@ async fn an_announced_call_that_does_not_come_is_malformed() {
 }
 
 #[tokio::test]
-async fn between_a_call_and_its_result_no_old_model_of_anthropic_is_told_to_think() {
+async fn older_anthropic_models_get_no_thinking_after_tool_call() {
     let bench = Bench::new();
     let prompt = Prompt { reasoning_effort: Some(ReasoningEffort::High), ..second_round() };
     for model in ["claude-sonnet-4-5", "claude-haiku-4-5", "claude-opus-4-1", "claude-3-7-sonnet-latest", "m"]

@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_fault_of_ours_is_told_without_its_own_words_and_a_secret_not_at_all() {
+    fn internal_error_hides_details_and_redacts_secrets() {
         let store = polyclaw_store::Error::Other("/home/me/sessions.db: disk I/O error".into());
         let redactor = Redactor::new(["hunter2-hunter2".to_owned()]);
         let text = error_response(&json!(1), &Error::from(store).into(), &redactor).to_string();

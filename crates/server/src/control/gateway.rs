@@ -238,7 +238,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_leads_to_the_instances_api_as_it_was_written() {
+    fn gateway_path_is_split_into_instance_and_target() {
         for (path, id, target) in [
             ("/api/instances/main/gateway/sessions?limit=1", "main", "/api/v1/sessions?limit=1"),
             ("/api/instances/a/gateway/sessions/agent%3Amain%2Fx", "a", "/api/v1/sessions/agent%3Amain%2Fx"),
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_ours_alone_is_not_handed_on() {
+    fn credentials_and_hop_headers_are_not_forwarded() {
         let mut headers = HeaderMap::new();
         for (name, value) in [
             ("authorization", "Bearer secret"),

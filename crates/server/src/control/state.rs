@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn strangers_wait_after_many_wrong_tokens() {
+    fn wrong_token_attempts_reach_limit() {
         let attempts = WrongTokenAttempts::default();
         for _ in 0..MAX_WRONG_TOKENS {
             assert!(!attempts.is_limit_reached());

@@ -191,7 +191,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn frames_are_whole_at_their_end_and_nowhere_else() {
+    fn frame_boundary_is_only_at_frame_end() {
         let body = |length: usize| vec![7; length];
         for (head, length) in [
             (vec![0x81, 0], 0),
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_looks_is_told_from_what_may_change_something() {
+    fn client_frames_that_may_change_state_are_detected() {
         let ask = |method: &str| format!(r#"{{"type":"req","id":1,"method":"{method}","params":{{}}}}"#);
         let long = format!("{}{}", ask("watch"), " ".repeat(MAX_INSPECTED_BYTES));
         for (frames, expected) in [
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_that_is_being_written_is_not_whole() {
+    fn frame_being_written_is_not_at_boundary() {
         let frames = FrameTracker { is_writing: true, ..FrameTracker::default() };
         assert!(!frames.is_at_boundary());
     }

@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_peer_that_says_nothing_for_ninety_seconds_is_let_go_with_1001() {
+    async fn silent_websocket_peer_is_closed_after_idle_timeout() {
         let mut peer = peer().await;
         tokio::time::sleep(SOCKET_IDLE_TIMEOUT - Duration::from_secs(1)).await;
         peer.send(Frame::text(r#"{"type":"ping"}"#)).await.unwrap();

@@ -178,7 +178,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_position_is_a_number_with_or_without_its_life() {
+    fn stream_cursor_parses_with_and_without_epoch() {
         assert_eq!(StreamCursor::parse("17").unwrap(), StreamCursor { after: Some(17), epoch: None });
         let of_a_life = StreamCursor { after: Some(17), epoch: Some("a-b".into()) };
         assert_eq!(StreamCursor::parse("a-b-17").unwrap(), of_a_life);

@@ -203,7 +203,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_comes_after_the_last_reply_is_new() {
+    fn text_after_last_reply_is_new_input() {
         let mut talk = ClientConversation::default();
         talk.add_instructions("be kind".into());
         talk.add_user_input("hi".to_owned());
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn results_before_a_reply_are_history_with_the_name_of_their_call() {
+    fn tool_results_before_reply_are_named_history() {
         let mut talk = ClientConversation::default();
         talk.add_user_input("weather?".to_owned());
         talk.add_reply(
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn only_text_is_taken_and_the_rest_is_refused_aloud() {
+    fn only_text_parts_are_accepted_as_text() {
         let parts = |json: &str| serde_json::from_str::<OpenAiContent>(json).unwrap().into_text();
         assert_eq!(parts(r#"[{"type":"text","text":"a"},{"type":"text","text":"b"}]"#).unwrap(), "a\nb");
         assert_eq!(parts("null").unwrap(), "");
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn an_image_is_taken_from_the_request_and_never_from_elsewhere() {
+    fn inline_images_are_accepted_and_remote_images_refused() {
         let text_of =
             |part: Value| serde_json::from_value::<OpenAiContent>(json!([part])).unwrap().into_user_input();
         let gif = "data:image/gif;base64,R0lGODlh";

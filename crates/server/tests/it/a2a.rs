@@ -20,7 +20,7 @@ async fn call(instance: &Instance, method: &str, params: Value) -> Value {
 }
 
 #[tokio::test]
-async fn a_message_is_a_task_of_its_context_and_sent_twice_it_is_one() {
+async fn repeated_a2a_message_returns_same_task() {
     let instance = Instance::start().await;
     let send = |message: Value| call(&instance, "message/send", json!({ "message": message }));
     let first = send(said("m1", "hello")).await["result"].take();
@@ -41,7 +41,7 @@ async fn a_message_is_a_task_of_its_context_and_sent_twice_it_is_one() {
 }
 
 #[tokio::test]
-async fn a_task_that_runs_is_looked_at_and_cancelled() {
+async fn running_a2a_task_can_be_read_and_cancelled() {
     let instance = Instance::start().await;
     let unblocked = json!({ "message": said("m1", "hold"), "configuration": { "blocking": false } });
     let started = call(&instance, "message/send", unblocked).await["result"].take();
@@ -56,7 +56,7 @@ async fn a_task_that_runs_is_looked_at_and_cancelled() {
 }
 
 #[tokio::test]
-async fn a_message_that_was_taken_is_the_same_after_its_task_has_ended() {
+async fn accepted_message_is_deduplicated_after_its_task_ended() {
     let instance = Instance::start().await;
     let send = async |message: Value| {
         let params = json!({ "message": message, "configuration": { "blocking": false } });
@@ -78,7 +78,7 @@ async fn a_message_that_was_taken_is_the_same_after_its_task_has_ended() {
 }
 
 #[tokio::test]
-async fn only_exposed_agents_are_there_and_only_with_the_token() {
+async fn only_exposed_agents_are_reachable_and_only_with_token() {
     let instance = Instance::start().await;
     for path in ["/.well-known/agent-card.json", "/a2a/main/.well-known/agent-card.json"] {
         let card = instance.get(path).await;
@@ -100,7 +100,7 @@ async fn only_exposed_agents_are_there_and_only_with_the_token() {
 }
 
 #[tokio::test]
-async fn what_does_not_fit_has_the_number_of_the_protocol() {
+async fn invalid_a2a_requests_get_protocol_error_codes() {
     let instance = Instance::start().await;
     let file =
         json!({ "message": { "messageId": "m", "role": "user", "parts": [{ "kind": "file", "file": {} }] } });
@@ -124,7 +124,7 @@ async fn what_does_not_fit_has_the_number_of_the_protocol() {
 }
 
 #[tokio::test]
-async fn a_stream_is_the_task_its_text_and_its_end() {
+async fn a2a_stream_sends_task_text_and_final_status() {
     let instance = Instance::start().await;
     let body = json!({
         "jsonrpc": "2.0", "id": "s", "method": "message/stream", "params": { "message": said("m1", "hello") },

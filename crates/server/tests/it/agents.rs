@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use crate::instance::{Answer, Instance};
 
 #[tokio::test]
-async fn an_agent_lives_from_post_to_delete() {
+async fn agent_is_created_patched_listed_and_deleted() {
     let instance = Instance::start().await;
     let spec = json!({ "agent_id": "ops", "name": "Ops", "policy": { "tools": { "deny": ["danger"] } } });
     let created = instance.post("/api/v1/agents", spec.clone()).await;
@@ -26,7 +26,7 @@ async fn an_agent_lives_from_post_to_delete() {
 }
 
 #[tokio::test]
-async fn an_agent_that_is_made_or_changed_is_read_as_every_body_is() {
+async fn agent_bodies_accept_only_integral_numbers() {
     let instance = Instance::start().await;
     let spec = json!({ "agent_id": "ops", "name": "Ops", "defaults": { "max_tokens": 6.0 } });
     let made = instance.post("/api/v1/agents", spec).await;
@@ -44,7 +44,7 @@ async fn an_agent_that_is_made_or_changed_is_read_as_every_body_is() {
 }
 
 #[tokio::test]
-async fn agents_of_the_config_belong_to_the_config() {
+async fn config_agents_cannot_be_changed_by_api() {
     let instance = Instance::start().await;
     let shown = instance.get("/api/v1/agents/main").await;
     assert_eq!((&shown.ok()["source"], &shown.body["default"]), (&json!("config"), &json!(true)));
@@ -53,7 +53,7 @@ async fn agents_of_the_config_belong_to_the_config() {
 }
 
 #[tokio::test]
-async fn an_agent_that_does_not_fit_is_refused() {
+async fn invalid_agent_requests_are_refused() {
     let instance = Instance::start().await;
     let cases = [
         json!({ "agent_id": "Not An Id", "name": "x" }),
@@ -75,7 +75,7 @@ async fn an_agent_that_does_not_fit_is_refused() {
 }
 
 #[tokio::test]
-async fn tools_come_with_the_rule_that_decided() {
+async fn agent_tools_are_listed_with_deciding_rule() {
     let instance = Instance::start().await;
     let spec = json!({ "agent_id": "ops", "name": "ops", "policy": { "tools": { "deny": ["danger"] } } });
     instance.post("/api/v1/agents", spec).await.ok();
@@ -95,7 +95,7 @@ async fn tools_come_with_the_rule_that_decided() {
 }
 
 #[tokio::test]
-async fn a_tool_is_explained_layer_by_layer_by_what_decides() {
+async fn tool_explain_lists_every_policy_layer() {
     let instance = Instance::start().await;
     let spec =
         json!({ "agent_id": "ops", "name": "ops", "policy": { "tools": { "deny": ["danger", "clock"] } } });
@@ -134,7 +134,7 @@ async fn a_tool_is_explained_layer_by_layer_by_what_decides() {
 }
 
 #[tokio::test]
-async fn a_spec_that_names_what_is_not_there_is_refused_with_the_nearest_word() {
+async fn unknown_names_in_agent_spec_are_refused_with_suggestion() {
     let instance = Instance::start().await;
     let spec = |tools: Value| json!({ "agent_id": "ops", "name": "ops", "policy": { "tools": tools } });
     for (tools, text) in [
@@ -177,7 +177,7 @@ async fn models_are_listed() {
 }
 
 #[tokio::test]
-async fn an_agent_shows_its_face_and_the_skills_its_policy_lets_it_have() {
+async fn agent_shows_appearance_and_allowed_skills() {
     let instance = Instance::start().await;
     let policy = json!({ "skills": { "deny": ["tid*"] } });
     let spec = json!({ "agent_id": "ops", "name": "Ops", "policy": policy, "identity": { "name": "Olga" } });
@@ -200,7 +200,7 @@ async fn an_agent_shows_its_face_and_the_skills_its_policy_lets_it_have() {
 }
 
 #[tokio::test]
-async fn mcp_servers_are_listed_with_the_agents_that_name_them() {
+async fn mcp_servers_are_listed_with_their_agents() {
     let instance = Instance::start().await;
     instance.post("/api/v1/agents", json!({ "agent_id": "ops", "name": "Ops", "mcp": ["up"] })).await.ok();
     let listed = instance.get("/api/v1/mcp").await;
@@ -210,7 +210,7 @@ async fn mcp_servers_are_listed_with_the_agents_that_name_them() {
 }
 
 #[tokio::test]
-async fn a_config_is_taken_up_or_refused_with_a_reason() {
+async fn config_reload_is_applied_or_refused() {
     let instance = Instance::start().await;
     let reload = async || instance.post("/api/v1/config/reload", json!({})).await;
     assert_eq!(reload().await.ok()["restart_required"], json!(["gateway"]));
@@ -218,7 +218,7 @@ async fn a_config_is_taken_up_or_refused_with_a_reason() {
 }
 
 #[tokio::test]
-async fn the_files_an_agent_is_told_are_read_and_written_onto_the_version_that_was_read() {
+async fn agent_file_write_requires_current_etag() {
     let instance = Instance::start().await;
     instance.post("/api/v1/agents", json!({ "agent_id": "ops", "name": "ops" })).await.ok();
     let path = "/api/v1/agents/ops/files/SOUL.md";
@@ -252,7 +252,7 @@ async fn the_files_an_agent_is_told_are_read_and_written_onto_the_version_that_w
 
 #[cfg(unix)]
 #[tokio::test]
-async fn a_file_of_an_agent_is_never_reached_through_a_link() {
+async fn agent_files_behind_symlinks_are_refused() {
     let instance = Instance::start().await;
     instance.post("/api/v1/agents", json!({ "agent_id": "ops", "name": "ops" })).await.ok();
     let workspace = instance.engine.settings().workspace.clone();

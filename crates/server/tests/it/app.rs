@@ -4,7 +4,7 @@ use crate::instance::{Answer, Instance};
 
 /// The page, where it was built before the tests were; what to do, where it was not.
 #[tokio::test]
-async fn the_command_center_is_served_or_says_how_to_build_it() {
+async fn command_center_is_served_or_explains_build() {
     let instance = Instance::start().await;
     let folder = instance.bare(Method::GET, "/app").send().await.unwrap();
     assert_eq!((folder.status().as_u16(), &folder.headers()["location"]), (308, &"/app/".parse().unwrap()));
@@ -33,7 +33,7 @@ async fn the_command_center_is_served_or_says_how_to_build_it() {
 }
 
 #[tokio::test]
-async fn a_file_that_is_none_is_not_served() {
+async fn unknown_page_files_are_not_served() {
     let instance = Instance::start().await;
     for none in ["/app/none.js", "/app/assets/", "/app/..%2fchat.js", "/app/index.html.gz"] {
         Answer::of(instance.bare(Method::GET, none)).await.refuses(404, "unknown_route");

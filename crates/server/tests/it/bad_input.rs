@@ -11,7 +11,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use crate::instance::{Answer, Instance, ONE};
 
 #[tokio::test]
-async fn bodies_that_are_no_json() {
+async fn malformed_json_bodies_are_refused() {
     let instance = Instance::start().await;
     let path = format!("/api/v1/sessions/{ONE}/messages");
     let send = |kind: &'static str, body: Vec<u8>| {
@@ -42,7 +42,7 @@ async fn bodies_that_are_no_json() {
 }
 
 #[tokio::test]
-async fn a_secret_in_the_wrong_place_is_not_shown_in_any_shape() {
+async fn secrets_in_requests_are_not_echoed_in_errors() {
     let instance = Instance::start().await;
     let secret = "Tr0ub4dor-and-3";
     let redactor = Arc::new(Redactor::new([secret]));
@@ -63,7 +63,7 @@ async fn a_secret_in_the_wrong_place_is_not_shown_in_any_shape() {
 }
 
 #[tokio::test]
-async fn a_query_that_does_not_fit_is_refused_in_plain_words() {
+async fn invalid_query_is_refused_with_plain_message() {
     let instance = Instance::start().await;
     let refused = instance.get("/api/v1/usage?window=5h").await;
     let text = refused.body["error"]["message"].as_str().unwrap_or_default().to_owned();
@@ -72,7 +72,7 @@ async fn a_query_that_does_not_fit_is_refused_in_plain_words() {
 }
 
 #[tokio::test]
-async fn a_body_that_is_too_large() {
+async fn oversized_body_is_refused() {
     let instance = Instance::start().await;
     let path = format!("/api/v1/sessions/{ONE}/messages");
     let large = json!({ "text": "x".repeat(33 * 1024 * 1024) });
@@ -85,7 +85,7 @@ async fn a_body_that_is_too_large() {
 }
 
 #[tokio::test]
-async fn paths_that_lead_nowhere() {
+async fn unknown_and_invalid_paths_are_refused() {
     let instance = Instance::start().await;
     let cases = [
         (Method::GET, "/nowhere", 404, "unknown_route"),
@@ -107,7 +107,7 @@ async fn paths_that_lead_nowhere() {
 }
 
 #[tokio::test]
-async fn bytes_that_are_no_http() {
+async fn invalid_http_bytes_do_not_stop_the_server() {
     let instance = Instance::start().await;
     for bytes in [&b"\x16\x03\x01\x02\x00garbage\r\n\r\n"[..], b"GET / HTTP/9.9\r\n\r\n", b"\0\0\0\0\r\n\r\n"]
     {

@@ -35,7 +35,7 @@ async fn instance() -> Instance {
 }
 
 #[tokio::test]
-async fn a_platform_calls_without_the_token_and_gets_what_its_adapter_says() {
+async fn platform_callback_needs_no_token_and_returns_adapter_response() {
     let instance = Instance::start().await;
     let call = |method, path: &str| instance.bare(method, path).header("X-Signature", "s");
     let get = Answer::of(call(Method::GET, "/channels/webhook/build?challenge=a%20b")).await;
@@ -48,7 +48,7 @@ async fn a_platform_calls_without_the_token_and_gets_what_its_adapter_says() {
 }
 
 #[tokio::test]
-async fn a_stranger_is_listed_approved_and_revoked() {
+async fn unknown_sender_is_listed_approved_and_revoked() {
     let instance = instance().await;
     assert_eq!(instance.engine.ingest_message(inbound_dm("eve", "hello")).await, IngestOutcome::Done);
     let listed = instance.get("/api/v1/pairing").await;
@@ -66,7 +66,7 @@ async fn a_stranger_is_listed_approved_and_revoked() {
 }
 
 #[tokio::test]
-async fn who_would_answer_is_told_and_nothing_changes() {
+async fn route_explain_shows_route_without_side_effects() {
     let instance = instance().await;
     let explain = |body: Value| instance.post("/api/v1/route/explain", body);
     let dm = json!({ "id": "1" });
@@ -109,7 +109,7 @@ async fn who_would_answer_is_told_and_nothing_changes() {
 }
 
 #[tokio::test]
-async fn every_account_is_listed_with_how_it_stands() {
+async fn channel_accounts_are_listed_with_state() {
     let instance = instance().await;
     let listed = instance.get("/api/v1/channels").await;
     let account = json!({ "channel": "telegram", "account": "default", "state": "restart_needed", "reason": null, "node": null });
@@ -117,7 +117,7 @@ async fn every_account_is_listed_with_how_it_stands() {
 }
 
 #[tokio::test]
-async fn unused_sessions_are_named_before_they_go() {
+async fn session_cleanup_dry_run_removes_nothing() {
     let instance = Instance::start().await;
     instance.say("hello").await;
     let dry = instance.post("/api/v1/sessions/cleanup", json!({ "dry_run": true })).await;

@@ -27,7 +27,7 @@ pub async fn chunks(instance: &Instance, mut body: Value) -> (Vec<Value>, bool) 
 }
 
 #[tokio::test]
-async fn an_answer_has_the_shape_clients_expect() {
+async fn chat_completion_has_openai_shape() {
     let instance = Instance::start().await;
     let answer = instance.post(PATH, ask("hello")).await;
     let mut body = answer.ok().clone();
@@ -52,7 +52,7 @@ async fn an_answer_has_the_shape_clients_expect() {
 }
 
 #[tokio::test]
-async fn a_model_is_an_agent_by_any_of_its_names() {
+async fn model_names_resolve_to_agents() {
     let instance = Instance::start().await;
     for model in ["polyclaw/main", "main", "polyclaw"] {
         let mut body = ask("hi");
@@ -81,7 +81,7 @@ async fn a_model_is_an_agent_by_any_of_its_names() {
 }
 
 #[tokio::test]
-async fn a_stream_begins_with_the_role_and_ends_with_done() {
+async fn chat_stream_starts_with_role_and_ends_with_done() {
     let instance = Instance::start().await;
     let mut body = ask("hello there");
     body["stream_options"] = json!({ "include_usage": true });
@@ -102,7 +102,7 @@ async fn a_stream_begins_with_the_role_and_ends_with_done() {
 }
 
 #[tokio::test]
-async fn the_first_words_of_a_stream_do_not_wait_for_the_last() {
+async fn chat_stream_delivers_text_before_turn_ends() {
     let instance = Instance::start().await;
     let mut body = ask("hold");
     body["stream"] = json!(true);
@@ -116,7 +116,7 @@ async fn the_first_words_of_a_stream_do_not_wait_for_the_last() {
 }
 
 #[tokio::test]
-async fn a_client_that_hangs_up_does_not_end_the_turn() {
+async fn client_disconnect_does_not_end_the_turn() {
     let instance = Instance::start().await;
     let mut body = ask("hold");
     body["stream"] = json!(true);
@@ -140,7 +140,7 @@ async fn unknown_usage_is_null_and_never_zero() {
 }
 
 #[tokio::test]
-async fn a_failed_turn_is_an_error_not_an_answer() {
+async fn failed_turn_returns_error_response() {
     let instance = Instance::start().await;
     let failed = instance.post(PATH, ask("fail")).await;
     assert_eq!(failed.status, 502);
@@ -156,7 +156,7 @@ async fn a_failed_turn_is_an_error_not_an_answer() {
 }
 
 #[tokio::test]
-async fn without_a_user_the_history_is_the_clients() {
+async fn without_user_history_comes_from_request() {
     let instance = Instance::start().await;
     let body = json!({ "model": "main", "messages": [
         { "role": "system", "content": "Speak like a pirate." },
@@ -176,7 +176,7 @@ async fn without_a_user_the_history_is_the_clients() {
 }
 
 #[tokio::test]
-async fn a_system_message_is_added_to_the_agents_own_and_not_kept() {
+async fn system_message_is_appended_but_not_stored() {
     let instance = Instance::start().await;
     let body = |text: &str, system: Option<&str>| {
         let system = system.map(|content| json!({ "role": "system", "content": content }));
@@ -194,7 +194,7 @@ async fn a_system_message_is_added_to_the_agents_own_and_not_kept() {
 }
 
 #[tokio::test]
-async fn a_user_is_a_session_that_remembers() {
+async fn user_field_selects_persistent_session() {
     let instance = Instance::start().await;
     let body = |messages: Value| json!({ "model": "main", "user": "ada", "messages": messages });
     instance.post(PATH, body(json!([{ "role": "user", "content": "one" }]))).await.ok();
@@ -213,7 +213,7 @@ async fn a_user_is_a_session_that_remembers() {
 }
 
 #[tokio::test]
-async fn words_around_a_tool_are_apart_and_whole() {
+async fn text_around_tool_call_is_separated_by_blank_line() {
     let instance = Instance::start().await;
     let (chunks, _) = chunks(&instance, ask("look-and-call clock")).await;
     let text: String = chunks.iter().filter_map(|c| c["choices"][0]["delta"]["content"].as_str()).collect();
@@ -221,7 +221,7 @@ async fn words_around_a_tool_are_apart_and_whole() {
 }
 
 #[tokio::test]
-async fn the_same_idempotency_key_is_the_same_turn() {
+async fn repeated_idempotency_key_returns_same_turn() {
     let instance = Instance::start().await;
     let send = || {
         let request =
@@ -234,7 +234,7 @@ async fn the_same_idempotency_key_is_the_same_turn() {
 }
 
 #[tokio::test]
-async fn a_client_may_bound_the_answer() {
+async fn request_token_limit_is_passed_to_model() {
     let instance = Instance::start().await;
     for (name, tokens, expected) in
         [("max_tokens", 2, "Some(2)"), ("max_completion_tokens", 3, "Some(3)"), ("temperature", 1, "None")]
@@ -254,7 +254,7 @@ async fn a_client_may_bound_the_answer() {
 
 /// OpenAI's clients send no key; they count how often they tried.
 #[tokio::test]
-async fn a_client_that_tries_again_gets_the_answer_to_its_first_try() {
+async fn client_retry_returns_answer_of_first_attempt() {
     let instance = Instance::start().await;
     let send = |tries: &str, text: &str| {
         let mut body = ask(text);
@@ -282,7 +282,7 @@ async fn a_client_that_tries_again_gets_the_answer_to_its_first_try() {
 }
 
 #[tokio::test]
-async fn a_conversation_that_makes_no_sense_is_refused() {
+async fn invalid_conversations_are_refused() {
     let instance = Instance::start().await;
     let with = |messages: Value| json!({ "model": "main", "messages": messages });
     let image = json!([{ "type": "image_url", "image_url": { "url": "data:x" } }]);
@@ -317,7 +317,7 @@ async fn a_conversation_that_makes_no_sense_is_refused() {
 }
 
 #[tokio::test]
-async fn a_reader_too_slow_for_the_words_still_gets_the_answer() {
+async fn slow_stream_reader_still_gets_final_answer() {
     let instance = Instance::start().await;
     let mut body = ask("flood 8000");
     body["stream"] = json!(true);
@@ -341,7 +341,7 @@ async fn a_reader_too_slow_for_the_words_still_gets_the_answer() {
 }
 
 #[tokio::test]
-async fn an_interrupted_question_is_answered_after_the_one_that_interrupted_it() {
+async fn steered_question_is_answered_after_newer_one() {
     let instance = Instance::start().await;
     let body = |text: &str, stream: bool| {
         let mut body = ask(text);

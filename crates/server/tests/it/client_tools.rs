@@ -12,7 +12,7 @@ fn weather() -> Value {
 }
 
 #[tokio::test]
-async fn a_client_runs_its_own_tools_with_or_without_a_session() {
+async fn client_tools_work_with_and_without_session() {
     let instance = Instance::start().await;
     for user in [Value::Null, json!("ada")] {
         let question = json!({ "role": "user", "content": "call weather" });
@@ -46,7 +46,7 @@ async fn a_client_runs_its_own_tools_with_or_without_a_session() {
 }
 
 #[tokio::test]
-async fn only_the_clients_calls_are_handed_to_it() {
+async fn only_client_tool_calls_are_returned() {
     let instance = Instance::start().await;
     let mut body = ask("both");
     body["tools"] = weather();
@@ -61,7 +61,7 @@ async fn only_the_clients_calls_are_handed_to_it() {
 }
 
 #[tokio::test]
-async fn results_of_a_session_nobody_knows_bring_their_history_along() {
+async fn tool_results_of_unknown_session_use_request_history() {
     let instance = Instance::start().await;
     let made =
         json!({ "id": "call_9", "type": "function", "function": { "name": "weather", "arguments": "{}" } });

@@ -3,7 +3,7 @@ use serde_json::{Value, json};
 use crate::instance::Instance;
 
 #[tokio::test]
-async fn a_job_is_made_shown_changed_run_and_removed() {
+async fn cron_job_is_created_changed_run_and_deleted() {
     let instance = Instance::start().await;
     let job =
         json!({ "id": "tick", "schedule": "every 12h", "message": "hello", "timezone": "Europe/Berlin" });
@@ -30,7 +30,7 @@ async fn a_job_is_made_shown_changed_run_and_removed() {
 }
 
 #[tokio::test]
-async fn a_job_of_the_config_is_changed_in_the_config_alone() {
+async fn config_cron_job_cannot_be_changed_by_api() {
     let instance = Instance::start().await;
     let mut settings = (*instance.engine.settings()).clone();
     let config: polyclaw_domain::config::CronJobConfig =

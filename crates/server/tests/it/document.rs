@@ -119,7 +119,7 @@ fn operations(document: &Value) -> Vec<(String, String, Value)> {
 }
 
 #[tokio::test]
-async fn the_document_names_every_route_and_every_route_is_there() {
+async fn openapi_document_matches_the_routes() {
     let instance = Instance::start().await;
     let answer = instance.get("/api/v1/openapi.json").await;
     let document = answer.ok();
@@ -147,7 +147,7 @@ async fn the_document_names_every_route_and_every_route_is_there() {
 }
 
 #[tokio::test]
-async fn every_reference_of_the_document_leads_somewhere() {
+async fn openapi_document_references_resolve() {
     let instance = Instance::start().await;
     let answer = instance.get("/api/v1/openapi.json").await;
     let document = answer.ok();
@@ -182,7 +182,7 @@ fn references(value: &Value, found: &mut BTreeSet<String>) {
 }
 
 #[tokio::test]
-async fn what_a_socket_tells_is_in_the_document() {
+async fn openapi_document_describes_socket_frames() {
     let instance = Instance::start().await;
     let answer = instance.get("/api/v1/openapi.json").await;
     let frame = answer.ok()["components"]["schemas"]["Frame"].to_string();

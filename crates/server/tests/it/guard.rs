@@ -4,7 +4,7 @@ use reqwest::Method;
 use crate::instance::{Answer, Instance, TOKEN};
 
 #[tokio::test]
-async fn without_the_token_nothing_is_told() {
+async fn requests_without_valid_token_are_refused() {
     let instance = Instance::start().await;
     for path in ["/api/v1/sessions", "/api/v1/agents", "/api/v1/openapi.json", "/metrics", "/api/v1/ws"] {
         let bare = Answer::of(instance.bare(Method::GET, path)).await;
@@ -22,7 +22,7 @@ async fn without_the_token_nothing_is_told() {
 }
 
 #[tokio::test]
-async fn a_foreign_host_or_origin_is_turned_away() {
+async fn foreign_host_or_origin_is_refused() {
     let instance = Instance::start().await;
     let with = |name: &'static str, value: &'static str| {
         Answer::of(instance.request(Method::GET, "/api/v1/sessions").header(name, value))
@@ -41,7 +41,7 @@ async fn a_foreign_host_or_origin_is_turned_away() {
 }
 
 #[tokio::test]
-async fn with_auth_off_everybody_on_loopback_is_let_in() {
+async fn auth_off_accepts_requests_without_token() {
     let instance = Instance::with(AuthMode::Off).await;
     Answer::of(instance.bare(Method::GET, "/api/v1/sessions")).await.ok();
     let foreign = instance.bare(Method::GET, "/api/v1/sessions").header("origin", "https://evil.example");
@@ -49,7 +49,7 @@ async fn with_auth_off_everybody_on_loopback_is_let_in() {
 }
 
 #[tokio::test]
-async fn openai_clients_get_errors_they_can_read() {
+async fn openai_routes_return_openai_error_shape() {
     let instance = Instance::start().await;
     let bare = Answer::of(instance.bare(Method::GET, "/v1/models")).await;
     assert_eq!(bare.status, 401);
@@ -60,7 +60,7 @@ async fn openai_clients_get_errors_they_can_read() {
 }
 
 #[tokio::test]
-async fn a_page_of_an_allowed_origin_may_ask_call_and_read() {
+async fn allowed_origin_passes_cors_checks() {
     let instance = Instance::start().await;
     let page = "https://chat.example.com";
     let asked = instance

@@ -14,7 +14,7 @@ pub fn signed(instance: &Instance, hook: &str, body: &str, secret: &str) -> Requ
 }
 
 #[tokio::test]
-async fn a_signed_message_is_taken_once() {
+async fn repeated_hook_message_is_accepted_once() {
     let instance = Instance::start().await;
     let body = json!({ "text": "built", "id": "m1", "peer": "Repo", "thread": "t" }).to_string();
     let first = Answer::of(signed(&instance, "build", &body, SECRET)).await;
@@ -25,7 +25,7 @@ async fn a_signed_message_is_taken_once() {
 }
 
 #[tokio::test]
-async fn a_hook_that_waits_gets_the_answer() {
+async fn waiting_hook_returns_the_reply() {
     let instance = Instance::start().await;
     let answer = Answer::of(signed(&instance, "build?wait=5", r#"{"text":"hi"}"#, SECRET)).await;
     assert_eq!(answer.status, StatusCode::OK);
@@ -34,7 +34,7 @@ async fn a_hook_that_waits_gets_the_answer() {
 }
 
 #[tokio::test]
-async fn what_is_not_signed_is_refused() {
+async fn unsigned_or_invalid_hook_is_refused() {
     let instance = Instance::start().await;
     let body = r#"{"text":"hi"}"#;
     Answer::of(signed(&instance, "build", body, "other")).await.refuses(401, "bad_signature");
@@ -53,7 +53,7 @@ async fn what_is_not_signed_is_refused() {
 }
 
 #[tokio::test]
-async fn a_question_is_answered_by_the_conversation_that_asked() {
+async fn approval_is_decided_only_in_its_conversation() {
     let instance = Instance::start().await;
     let post = async |id: &str, peer: &str, text: &str| {
         let body = json!({ "text": text, "id": id, "peer": peer }).to_string();
@@ -89,7 +89,7 @@ async fn a_question_is_answered_by_the_conversation_that_asked() {
 }
 
 #[tokio::test]
-async fn commands_of_a_program_are_run_and_not_stored() {
+async fn hook_commands_run_and_are_not_stored() {
     let instance = Instance::start().await;
     let post = async |id: &str, text: &str| {
         let body = json!({ "text": text, "id": id, "peer": "repo" }).to_string();
@@ -106,7 +106,7 @@ async fn commands_of_a_program_are_run_and_not_stored() {
 }
 
 #[tokio::test]
-async fn a_name_in_front_gives_a_post_to_that_agent_where_the_hook_names_none() {
+async fn agent_prefix_routes_hook_without_fixed_agent() {
     let instance = Instance::start().await;
     instance.post("/api/v1/agents", json!({ "agent_id": "ops", "name": "Ops" })).await;
     let post = async |hook: &str, text: &str| {
@@ -124,7 +124,7 @@ async fn a_name_in_front_gives_a_post_to_that_agent_where_the_hook_names_none() 
 }
 
 #[tokio::test]
-async fn foreign_words_choose_no_agent_and_give_no_commands() {
+async fn mapped_hook_text_is_never_a_command() {
     let instance = Instance::start().await;
     instance.post("/api/v1/agents", json!({ "agent_id": "ops", "name": "Ops" })).await;
     for login in ["/ops", "/agent", "/new", "/stop"] {
@@ -146,7 +146,7 @@ async fn foreign_words_choose_no_agent_and_give_no_commands() {
 }
 
 #[tokio::test]
-async fn a_mapping_finds_the_message_in_what_is_posted() {
+async fn hook_mapping_extracts_message_from_body() {
     let instance = Instance::start().await;
     let body = json!({
         "delivery": "d1", "action": "opened", "issue": { "number": 7, "title": "It burns" },
@@ -179,7 +179,7 @@ fn stamped(instance: &Instance, body: &str, at: i64) -> RequestBuilder {
 }
 
 #[tokio::test]
-async fn a_replayed_post_without_an_id_is_taken_once() {
+async fn replayed_hook_without_id_is_accepted_once() {
     let instance = Instance::start().await;
     let body = r#"{"text":"deploy","peer":"repo"}"#;
     let first = Answer::of(signed(&instance, "build", body, SECRET)).await;

@@ -22,7 +22,7 @@ async fn hash_in(instance: &Instance, session: &str) -> String {
 }
 
 #[tokio::test]
-async fn an_image_is_shown_to_the_model_and_comes_back_by_its_hash() {
+async fn image_reaches_model_and_is_served_by_hash() {
     let instance = Instance::start().await;
     let path = format!("/api/v1/sessions/{ONE}/messages?wait=5");
     let image = json!({ "name": "cat.png", "media_type": "image/jpeg", "data": in_base64(PIXEL) });
@@ -43,7 +43,7 @@ async fn an_image_is_shown_to_the_model_and_comes_back_by_its_hash() {
 }
 
 #[tokio::test]
-async fn an_image_is_for_those_who_may_read_and_gone_with_its_session() {
+async fn image_requires_token_and_is_deleted_with_session() {
     let instance = Instance::start().await;
     let image = json!({ "name": "a", "media_type": "image/gif", "data": GIF });
     let path = format!("/api/v1/sessions/{ONE}/messages?wait=5");
@@ -59,7 +59,7 @@ async fn an_image_is_for_those_who_may_read_and_gone_with_its_session() {
 }
 
 #[tokio::test]
-async fn the_largest_images_of_one_message_come_through() {
+async fn largest_images_of_one_message_are_accepted() {
     let instance = Instance::start().await;
     let mut large = b"GIF89a".to_vec();
     large.resize(5 << 20, 1);
@@ -80,7 +80,7 @@ fn shown(answer: &Value) -> &str {
 }
 
 #[tokio::test]
-async fn openais_shapes_show_images_new_and_of_history() {
+async fn openai_requests_pass_new_and_past_images() {
     let instance = Instance::start().await;
     let url = format!("data:image/gif;base64,{GIF}");
     let image = json!({ "type": "image_url", "image_url": { "url": url } });
@@ -103,7 +103,7 @@ async fn openais_shapes_show_images_new_and_of_history() {
 }
 
 #[tokio::test]
-async fn a_file_of_a2a_is_shown_if_it_is_an_image() {
+async fn a2a_image_files_reach_the_model() {
     let instance = Instance::start().await;
     let send = async |id: &str, file: Value| {
         let parts = json!([{ "kind": "text", "text": "prompt this" }, { "kind": "file", "file": file }]);

@@ -51,7 +51,7 @@ async fn lose(instance: &Instance, sql: &'static str) {
 }
 
 #[tokio::test]
-async fn a_call_over_the_socket_that_fails_inside_is_logged_without_its_body() {
+async fn failed_socket_call_is_logged_without_body() {
     let log = Log::default();
     let _listening = log.listen();
     let instance = Instance::start().await;
@@ -66,7 +66,7 @@ async fn a_call_over_the_socket_that_fails_inside_is_logged_without_its_body() {
 }
 
 #[tokio::test]
-async fn a_stream_that_fails_inside_is_logged_without_its_body() {
+async fn failed_stream_is_logged_without_body() {
     let log = Log::default();
     let _listening = log.listen();
     let instance = Instance::start().await;

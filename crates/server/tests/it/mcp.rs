@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::instance::{Answer, Instance, ONE};
 
 #[tokio::test]
-async fn the_door_in_front_of_mcp_is_that_of_the_api() {
+async fn mcp_route_has_the_same_guards_as_the_api() {
     let instance = Instance::start().await;
     let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" });
     let call = |request: reqwest::RequestBuilder| {
@@ -24,7 +24,7 @@ async fn the_door_in_front_of_mcp_is_that_of_the_api() {
 }
 
 #[tokio::test]
-async fn a_turn_is_waited_for_by_its_id() {
+async fn turn_request_with_wait_returns_when_turn_ends() {
     let instance = Instance::start().await;
     instance.hold().await;
     let turn = instance.get(&format!("/api/v1/sessions/{ONE}")).await.ok()["running_turn_id"].clone();

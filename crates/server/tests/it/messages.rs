@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::instance::{Instance, ONE, ONE_KEY};
 
 #[tokio::test]
-async fn a_message_is_accepted_and_answered() {
+async fn message_is_accepted_and_answered() {
     let instance = Instance::start().await;
     let path = format!("/api/v1/sessions/{ONE}/messages");
     let accepted = instance.post(&path, json!({ "text": "hello" })).await;
@@ -24,7 +24,7 @@ async fn a_message_is_accepted_and_answered() {
 }
 
 #[tokio::test]
-async fn the_same_key_is_the_same_message() {
+async fn repeated_idempotency_key_is_reported_as_duplicate() {
     let instance = Instance::start().await;
     let path = format!("/api/v1/sessions/{ONE}/messages?wait=5");
     let body = json!({ "text": "once", "idempotency_key": "k" });
@@ -36,7 +36,7 @@ async fn the_same_key_is_the_same_message() {
 }
 
 #[tokio::test]
-async fn who_waits_too_short_is_told_it_goes_on() {
+async fn short_wait_returns_accepted_while_turn_runs() {
     let instance = Instance::start().await;
     instance.hold().await;
     let path = format!("/api/v1/sessions/{ONE}/messages?wait=0.05");
@@ -47,7 +47,7 @@ async fn who_waits_too_short_is_told_it_goes_on() {
 }
 
 #[tokio::test]
-async fn a_failed_turn_says_so() {
+async fn failed_turn_is_reported_in_reply() {
     let instance = Instance::start().await;
     let reply = instance.say("fail").await.body["reply"].clone();
     assert_eq!((&reply["state"], &reply["error_code"]), (&json!("failed"), &json!("provider_failed")));
@@ -55,7 +55,7 @@ async fn a_failed_turn_says_so() {
 }
 
 #[tokio::test]
-async fn what_can_not_be_said_is_refused_with_a_reason() {
+async fn invalid_messages_are_refused() {
     let instance = Instance::start().await;
     let path = format!("/api/v1/sessions/{ONE}/messages");
     let cases = [
@@ -77,7 +77,7 @@ async fn what_can_not_be_said_is_refused_with_a_reason() {
 }
 
 #[tokio::test]
-async fn a_full_backlog_is_said() {
+async fn full_backlog_is_refused_with_retry_after() {
     let instance = Instance::start().await;
     let path = format!("/api/v1/sessions/{ONE}/messages");
     instance.hold().await;
@@ -94,7 +94,7 @@ async fn a_full_backlog_is_said() {
 }
 
 #[tokio::test]
-async fn an_instance_that_drains_takes_nothing_new() {
+async fn draining_instance_refuses_new_messages() {
     let instance = Instance::start().await;
     instance.engine.start_draining();
     let answer = instance.post(&format!("/api/v1/sessions/{ONE}/messages"), json!({ "text": "x" })).await;
@@ -104,7 +104,7 @@ async fn an_instance_that_drains_takes_nothing_new() {
 }
 
 #[tokio::test]
-async fn an_attached_text_reaches_the_model_and_stays_with_the_message() {
+async fn text_attachment_reaches_model_and_transcript() {
     let instance = Instance::start().await;
     let path = format!("/api/v1/sessions/{ONE}/messages?wait=5");
     let attachments = json!([
@@ -128,7 +128,7 @@ fn gif() -> Value {
 }
 
 #[tokio::test]
-async fn what_no_model_would_be_shown_is_refused_with_what_to_do() {
+async fn unsupported_attachments_are_refused_with_hint() {
     let instance = Instance::start().await;
     let path = format!("/api/v1/sessions/{ONE}/messages");
     let one = |rest: Value| {
@@ -177,7 +177,7 @@ async fn what_no_model_would_be_shown_is_refused_with_what_to_do() {
 }
 
 #[tokio::test]
-async fn a_reply_cut_at_the_length_limit_is_marked_everywhere() {
+async fn truncated_reply_has_length_finish_reason() {
     let instance = Instance::start().await;
     assert_eq!(instance.say("cut").await.body["reply"]["finish_reason"], "length");
     assert_eq!(instance.say("whole").await.body["reply"]["finish_reason"], Value::Null);
@@ -198,7 +198,7 @@ async fn a_reply_cut_at_the_length_limit_is_marked_everywhere() {
 }
 
 #[tokio::test]
-async fn an_answer_is_also_delivered_where_the_conversation_is() {
+async fn deliver_flag_also_sends_reply_to_chat() {
     let instance = Instance::start().await;
     let path = format!("/api/v1/sessions/{ONE}/messages?wait=10");
     let body = json!({ "text": "again", "deliver": true });
@@ -223,7 +223,7 @@ async fn an_answer_is_also_delivered_where_the_conversation_is() {
 }
 
 #[tokio::test]
-async fn a_name_in_front_is_heard_over_http_and_the_openai_api() {
+async fn agent_prefix_selects_agent_over_http_and_openai() {
     let instance = Instance::start().await;
     instance.post("/api/v1/agents", json!({ "agent_id": "ops", "name": "Ops" })).await;
     let answered = instance.say("/ops hello").await;

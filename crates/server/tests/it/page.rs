@@ -4,7 +4,7 @@ use serde_json::json;
 use crate::instance::{Answer, Instance, ONE, TOKEN};
 
 #[tokio::test]
-async fn the_page_is_served_with_a_strict_policy() {
+async fn chat_page_is_served_with_strict_security_policy() {
     let instance = Instance::start().await;
     for (path, kind) in [("/", "text/html"), ("/chat.js", "text/javascript"), ("/chat.css", "text/css")] {
         let page = Answer::of(instance.bare(Method::GET, path)).await;
@@ -49,7 +49,7 @@ async fn redeem(instance: &Instance, code: &str) -> Answer {
 }
 
 #[tokio::test]
-async fn a_link_lets_one_browser_in_once() {
+async fn login_link_works_for_one_browser_once() {
     let instance = Instance::start().await;
     let link = instance.login().await;
     assert!(!link.contains("horse"), "the token is in no address");
@@ -72,7 +72,7 @@ async fn a_link_lets_one_browser_in_once() {
 }
 
 #[tokio::test]
-async fn a_stolen_cookie_opens_nothing_without_the_key_of_the_page() {
+async fn cookie_without_login_key_is_refused() {
     let instance = Instance::start().await;
     let browser = Browser::log_in(&instance).await;
     browser.call(&instance, Method::GET, "/api/v1/sessions").await.ok();
@@ -105,7 +105,7 @@ async fn a_stolen_cookie_opens_nothing_without_the_key_of_the_page() {
 }
 
 #[tokio::test]
-async fn logins_are_listed_and_end_by_logout_or_by_the_owner() {
+async fn logins_are_listed_and_end_by_logout_or_revocation() {
     let instance = Instance::start().await;
     let (one, other) = (Browser::log_in(&instance).await, Browser::log_in(&instance).await);
     let listed = one.call(&instance, Method::GET, "/api/v1/logins").await.ok().clone();
@@ -127,7 +127,7 @@ async fn logins_are_listed_and_end_by_logout_or_by_the_owner() {
 }
 
 #[tokio::test]
-async fn socket_shows_the_key_as_a_protocol_and_closes_when_the_login_ends() {
+async fn websocket_with_login_key_closes_when_login_ends() {
     use futures_util::StreamExt as _;
     use tokio_tungstenite::connect_async;
     use tokio_tungstenite::tungstenite::Message;
@@ -159,7 +159,7 @@ async fn socket_shows_the_key_as_a_protocol_and_closes_when_the_login_ends() {
 }
 
 #[tokio::test]
-async fn the_token_in_an_address_opens_nothing() {
+async fn token_in_query_string_is_ignored() {
     let instance = Instance::start().await;
     let token = TOKEN.replace(' ', "%20");
     let page = Answer::of(instance.bare(Method::GET, &format!("/?token={token}"))).await;

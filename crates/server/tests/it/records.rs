@@ -3,7 +3,7 @@ use serde_json::{Value, json};
 use crate::instance::{Answer, Instance, ONE, ONE_KEY, SECRET};
 
 #[tokio::test]
-async fn turns_are_listed_and_shown_with_their_steps() {
+async fn turns_are_listed_and_shown_with_steps() {
     let instance = Instance::start().await;
     let turn = instance.say("call clock").await.body["turn_id"].as_str().unwrap().to_owned();
     instance.say("fail").await;
@@ -23,7 +23,7 @@ async fn turns_are_listed_and_shown_with_their_steps() {
 }
 
 #[tokio::test]
-async fn usage_is_summed_and_unknown_is_told_apart() {
+async fn usage_totals_count_unknown_calls_separately() {
     let instance = Instance::start().await;
     instance.say("hello").await;
     instance.say("unknown-usage").await;
@@ -43,7 +43,7 @@ async fn usage_is_summed_and_unknown_is_told_apart() {
 }
 
 #[tokio::test]
-async fn events_are_read_from_a_number() {
+async fn events_are_listed_after_sequence_number() {
     let instance = Instance::start().await;
     instance.say("fail").await;
     instance.say("fail").await;
@@ -57,7 +57,7 @@ async fn events_are_read_from_a_number() {
 }
 
 #[tokio::test]
-async fn every_list_goes_on_from_its_cursor_and_takes_no_other() {
+async fn lists_page_by_cursor_and_refuse_foreign_cursors() {
     let instance = Instance::start().await;
     for id in ["1", "2", "3"] {
         instance.say("fail").await;
@@ -90,7 +90,7 @@ async fn every_list_goes_on_from_its_cursor_and_takes_no_other() {
 }
 
 #[tokio::test]
-async fn a_person_decides_about_what_is_held() {
+async fn held_outbox_messages_are_dismissed_or_resent() {
     let instance = Instance::start().await;
     for id in ["1", "2"] {
         let body = json!({ "text": "hi", "id": id, "peer": id }).to_string();
@@ -114,7 +114,7 @@ async fn a_person_decides_about_what_is_held() {
 }
 
 #[tokio::test]
-async fn a_question_is_answered_once() {
+async fn approval_can_be_decided_only_once() {
     let instance = Instance::start().await;
     let path = format!("/api/v1/sessions/{ONE}/messages");
     instance.post(&path, json!({ "text": "call danger" })).await.ok();
@@ -142,7 +142,7 @@ async fn a_question_is_answered_once() {
 }
 
 #[tokio::test]
-async fn health_tells_how_it_is_and_nothing_else() {
+async fn health_shows_only_public_status_fields() {
     let instance = Instance::start().await;
     for path in ["/health", "/api/v1/health"] {
         let health = Answer::of(instance.bare(reqwest::Method::GET, path)).await;
@@ -159,7 +159,7 @@ async fn health_tells_how_it_is_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn metrics_count_what_happened() {
+async fn metrics_count_messages_turns_and_requests() {
     let instance = Instance::start().await;
     instance.say("hello").await;
     instance.say("fail").await;
@@ -185,7 +185,7 @@ async fn metrics_count_what_happened() {
 }
 
 #[tokio::test]
-async fn memories_are_listed_and_looked_for_at_one_place() {
+async fn memory_route_lists_and_searches() {
     let instance = Instance::start().await;
     for content in ["Ana lives in Porto", "The printer is on the second floor"] {
         instance.post("/api/v1/memory", json!({ "content": content })).await.ok();

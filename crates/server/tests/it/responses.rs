@@ -11,7 +11,7 @@ fn weather() -> Value {
 }
 
 #[tokio::test]
-async fn a_response_has_the_shape_clients_expect() {
+async fn response_has_openai_shape() {
     let instance = Instance::start().await;
     let answer = instance.post(PATH, json!({ "model": "main", "input": "hello" })).await;
     let body = answer.ok();
@@ -31,7 +31,7 @@ async fn a_response_has_the_shape_clients_expect() {
 }
 
 #[tokio::test]
-async fn a_stream_numbers_its_events_from_created_to_completed() {
+async fn response_stream_numbers_events_from_created_to_completed() {
     let instance = Instance::start().await;
     let body = json!({ "model": "main", "input": "hello there", "stream": true });
     let mut events = Events::open(instance.request(Method::POST, PATH).json(&body)).await;
@@ -63,7 +63,7 @@ async fn a_stream_numbers_its_events_from_created_to_completed() {
 }
 
 #[tokio::test]
-async fn a_conversation_goes_on_from_the_response_before() {
+async fn previous_response_id_continues_the_conversation() {
     let instance = Instance::start().await;
     let first = instance.post(PATH, json!({ "model": "main", "input": "one" })).await;
     let id = first.ok()["id"].clone();
@@ -86,7 +86,7 @@ async fn a_conversation_goes_on_from_the_response_before() {
 }
 
 #[tokio::test]
-async fn calls_of_the_client_go_out_and_their_results_come_back() {
+async fn client_tool_results_continue_the_response() {
     let instance = Instance::start().await;
     let question = json!({ "role": "user", "content": [{ "type": "input_text", "text": "call weather" }] });
     let body = json!({ "model": "main", "tools": weather(), "input": [question] });
@@ -106,7 +106,7 @@ async fn calls_of_the_client_go_out_and_their_results_come_back() {
 }
 
 #[tokio::test]
-async fn a_streamed_call_is_whole() {
+async fn streamed_tool_call_has_all_its_events() {
     let instance = Instance::start().await;
     let body = json!({ "model": "main", "tools": weather(), "input": "call weather", "stream": true });
     let mut events = Events::open(instance.request(Method::POST, PATH).json(&body)).await;
@@ -127,7 +127,7 @@ async fn a_streamed_call_is_whole() {
 }
 
 #[tokio::test]
-async fn instructions_are_for_this_turn() {
+async fn instructions_reach_system_prompt_and_are_echoed() {
     let instance = Instance::start().await;
     let body = json!({ "model": "main", "input": "system", "instructions": "Speak like a pirate." });
     let answer = instance.post(PATH, body).await;
@@ -137,7 +137,7 @@ async fn instructions_are_for_this_turn() {
 }
 
 #[tokio::test]
-async fn a_failed_turn_fails_the_response() {
+async fn failed_turn_fails_the_response() {
     let instance = Instance::start().await;
     let failed = instance.post(PATH, json!({ "model": "main", "input": "fail" })).await;
     assert_eq!((failed.status.as_u16(), &failed.body["error"]["code"]), (502, &json!("provider_failed")));
@@ -152,7 +152,7 @@ async fn a_failed_turn_fails_the_response() {
 }
 
 #[tokio::test]
-async fn items_that_are_not_taken_are_named() {
+async fn invalid_input_items_are_refused() {
     let instance = Instance::start().await;
     for (input, code) in [
         (json!([{ "type": "computer_call_output", "output": "x" }]), "invalid_parameter"),

@@ -5,7 +5,7 @@ use serde_json::json;
 use crate::instance::{Instance, ONE, ONE_KEY};
 
 #[tokio::test]
-async fn a_session_is_a_tree_of_its_own_and_runs_are_asked_for_by_owner_or_by_who_waits() {
+async fn session_tree_and_run_lists_are_served() {
     let instance = Instance::start().await;
     instance.say("hello").await;
     let tree = instance.get(&format!("/api/v1/sessions/{ONE}/tree")).await;

@@ -9,7 +9,7 @@ fn at(rest: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_session_is_made_shown_changed_and_deleted() {
+async fn session_is_created_shown_changed_and_deleted() {
     let instance = Instance::start().await;
     let created = instance.post("/api/v1/sessions", json!({ "title": "Plans" })).await;
     assert_eq!(created.status, StatusCode::CREATED);
@@ -26,7 +26,7 @@ async fn a_session_is_made_shown_changed_and_deleted() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_with_a_change_is_said() {
+async fn invalid_session_changes_are_refused() {
     let instance = Instance::start().await;
     instance.say("hello").await;
     instance.patch(&at(""), json!({})).await.refuses(400, "invalid_body");
@@ -37,7 +37,7 @@ async fn what_is_wrong_with_a_change_is_said() {
 }
 
 #[tokio::test]
-async fn sessions_are_listed_newest_first_and_page_by_page() {
+async fn sessions_are_listed_newest_first_in_pages() {
     let instance = Instance::start().await;
     let say = async |name: &str| {
         let path = format!("/api/v1/sessions/agent%3Amain%3Aweb%3Adm%3A{name}/messages?wait=5");
@@ -69,7 +69,7 @@ async fn sessions_are_listed_newest_first_and_page_by_page() {
 }
 
 #[tokio::test]
-async fn the_transcript_has_what_was_said_and_only_that() {
+async fn transcript_lists_messages_in_pages() {
     let instance = Instance::start().await;
     instance.say("call clock").await;
     let transcript = instance.get(&at("/transcript")).await;
@@ -88,7 +88,7 @@ async fn the_transcript_has_what_was_said_and_only_that() {
 }
 
 #[tokio::test]
-async fn a_running_turn_is_stopped_and_what_waits_is_shown() {
+async fn running_turn_is_stopped_and_backlog_is_listed() {
     let instance = Instance::start().await;
     instance.hold().await;
     instance.post(&at("/messages"), json!({ "text": "waits" })).await.ok();
@@ -109,7 +109,7 @@ async fn a_running_turn_is_stopped_and_what_waits_is_shown() {
 }
 
 #[tokio::test]
-async fn a_new_conversation_begins_under_the_same_key() {
+async fn new_session_starts_under_the_same_key() {
     let instance = Instance::start().await;
     instance.say("old").await;
     let before = instance.get(&at("")).await.body["session_id"].clone();
@@ -120,7 +120,7 @@ async fn a_new_conversation_begins_under_the_same_key() {
 }
 
 #[tokio::test]
-async fn commands_answer_in_words() {
+async fn session_commands_return_text() {
     let instance = Instance::start().await;
     instance.say("hello").await;
     let help = instance.post(&at("/commands"), json!({ "text": "/help" })).await;
@@ -135,7 +135,7 @@ async fn commands_answer_in_words() {
 }
 
 #[tokio::test]
-async fn history_is_folded_by_hand() {
+async fn history_is_compacted_on_request() {
     let instance = Instance::start().await;
     instance.say("one").await;
     instance.say("two").await;

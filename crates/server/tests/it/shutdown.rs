@@ -8,7 +8,7 @@ use crate::instance::{Instance, ONE};
 use crate::stream::Events;
 
 #[tokio::test]
-async fn open_calls_end_in_peace_and_streams_are_let_go() {
+async fn shutdown_finishes_open_calls_and_closes_streams() {
     let mut instance = Instance::start().await;
     let path = format!("/api/v1/sessions/{ONE}/stream");
     let mut events = Events::open(instance.request(Method::GET, &path)).await;
@@ -29,7 +29,7 @@ async fn open_calls_end_in_peace_and_streams_are_let_go() {
 }
 
 #[tokio::test]
-async fn a_client_that_never_finishes_its_headers_is_let_go() {
+async fn connection_with_unfinished_headers_times_out() {
     let instance = Instance::start().await;
     let address = instance.url.strip_prefix("http://").unwrap();
     let mut socket = tokio::net::TcpStream::connect(address).await.unwrap();

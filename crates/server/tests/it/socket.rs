@@ -65,7 +65,7 @@ fn url(instance: &Instance) -> String {
 }
 
 #[tokio::test]
-async fn one_socket_speaks_listens_and_stops() {
+async fn socket_sends_messages_receives_events_and_stops_turns() {
     let instance = Instance::start().await;
     let mut socket = Socket::open(&instance).await;
     let subscribed = socket.call("subscribe", json!({ "session_key": ONE_KEY })).await;
@@ -85,7 +85,7 @@ async fn one_socket_speaks_listens_and_stops() {
 }
 
 #[tokio::test]
-async fn a_question_is_answered_over_the_socket() {
+async fn approval_is_decided_over_socket() {
     let instance = Instance::start().await;
     let mut socket = Socket::open(&instance).await;
     socket.call("subscribe", json!({ "session_key": ONE_KEY })).await;
@@ -97,7 +97,7 @@ async fn a_question_is_answered_over_the_socket() {
     assert_eq!(socket.call("approve", verdict).await["error"]["code"], "invalid_state");
 }
 
-async fn let_main_consult(instance: &Instance) {
+async fn allow_main_to_delegate_to_expert(instance: &Instance) {
     let delegation =
         DelegationPolicy { allow_agents: vec!["expert".into()], max_concurrent: 1, max_depth: 1 };
     let main = AgentSpec { delegation: Some(delegation), ..AgentSpec::with_id(AgentId::main()) };
@@ -111,9 +111,9 @@ async fn let_main_consult(instance: &Instance) {
 }
 
 #[tokio::test]
-async fn another_agent_speaks_in_this_session_while_its_turn_waits() {
+async fn delegate_output_streams_into_callers_session() {
     let instance = Instance::start().await;
-    let_main_consult(&instance).await;
+    allow_main_to_delegate_to_expert(&instance).await;
     let mut socket = Socket::open(&instance).await;
     socket.call("subscribe", json!({ "session_key": ONE_KEY })).await;
     let sent = socket.call("send", json!({ "session_key": ONE_KEY, "text": "consult" })).await;
@@ -133,7 +133,7 @@ async fn another_agent_speaks_in_this_session_while_its_turn_waits() {
 }
 
 #[tokio::test]
-async fn a_reader_that_comes_back_misses_nothing_or_is_told() {
+async fn resubscription_replays_frames_or_reports_gap() {
     let instance = Instance::start().await;
     instance.say("hello").await;
     let mut socket = Socket::open(&instance).await;
@@ -153,7 +153,7 @@ async fn a_reader_that_comes_back_misses_nothing_or_is_told() {
 }
 
 #[tokio::test]
-async fn a_socket_that_does_not_read_loses_its_subscription_not_the_turn() {
+async fn slow_socket_loses_subscription_but_turn_completes() {
     let instance = Instance::start().await;
     let mut socket = Socket::open(&instance).await;
     socket.call("subscribe", json!({ "session_key": ONE_KEY })).await;
@@ -164,7 +164,7 @@ async fn a_socket_that_does_not_read_loses_its_subscription_not_the_turn() {
 }
 
 #[tokio::test]
-async fn frames_that_do_not_fit_are_answered() {
+async fn invalid_socket_requests_get_error_responses() {
     let instance = Instance::start().await;
     let mut socket = Socket::open(&instance).await;
     for (text, code) in [
@@ -194,7 +194,7 @@ async fn frames_that_do_not_fit_are_answered() {
 }
 
 #[tokio::test]
-async fn subscriptions_are_bounded() {
+async fn socket_subscriptions_are_limited() {
     let instance = Instance::start().await;
     let mut socket = Socket::open(&instance).await;
     for n in 0..256 {
@@ -209,7 +209,7 @@ async fn subscriptions_are_bounded() {
 }
 
 #[tokio::test]
-async fn a_frame_that_is_too_large_closes_the_socket() {
+async fn oversized_frame_closes_the_socket() {
     let instance = Instance::start().await;
     let mut socket = Socket::open(&instance).await;
     let _ = socket.0.send(Message::text("x".repeat(2 * 1024 * 1024))).await;
@@ -223,7 +223,7 @@ async fn a_frame_that_is_too_large_closes_the_socket() {
 }
 
 #[tokio::test]
-async fn a_socket_needs_the_token_and_an_origin_of_ours() {
+async fn socket_requires_token_or_code_and_allowed_origin() {
     let instance = Instance::start().await;
     let status = |outcome: Result<_, tungstenite::Error>| match outcome {
         Err(tungstenite::Error::Http(response)) => response.status().as_u16(),
@@ -242,7 +242,7 @@ async fn a_socket_needs_the_token_and_an_origin_of_ours() {
 }
 
 #[tokio::test]
-async fn who_watches_hears_of_every_session_but_not_every_word() {
+async fn watch_reports_all_sessions_without_text_deltas() {
     let instance = Instance::start().await;
     let mut socket = Socket::open(&instance).await;
     let watched = socket.call("watch", json!({})).await;

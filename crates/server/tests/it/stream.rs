@@ -73,7 +73,7 @@ fn path(rest: &str) -> String {
 }
 
 #[tokio::test]
-async fn the_first_words_arrive_before_the_end() {
+async fn session_stream_delivers_text_before_turn_ends() {
     let instance = Instance::start().await;
     let mut events = Events::open(instance.request(Method::GET, &path(""))).await;
     let opened = events.next().await.unwrap().json();
@@ -91,7 +91,7 @@ async fn the_first_words_arrive_before_the_end() {
 }
 
 #[tokio::test]
-async fn a_reader_goes_on_from_the_last_event_it_saw() {
+async fn stream_resumes_after_last_event_id() {
     let instance = Instance::start().await;
     instance.say("one two").await;
     let mut events = Events::open(instance.request(Method::GET, &path("?after=0"))).await;
@@ -106,7 +106,7 @@ async fn a_reader_goes_on_from_the_last_event_it_saw() {
 }
 
 #[tokio::test]
-async fn what_is_gone_is_said_to_be_gone() {
+async fn missing_frames_are_reported_as_replay_gap() {
     let instance = Instance::start().await;
     instance.say("hello").await;
     for from in ["?after=1000000", "?after=another-life-1"] {
@@ -119,7 +119,7 @@ async fn what_is_gone_is_said_to_be_gone() {
 }
 
 #[tokio::test]
-async fn a_reader_too_far_behind_is_told_and_let_go() {
+async fn slow_stream_reader_is_notified_and_disconnected() {
     let instance = Instance::start().await;
     let mut events = Events::open(instance.request(Method::GET, &path(""))).await;
     events.until("stream.opened").await;
@@ -138,7 +138,7 @@ async fn a_reader_too_far_behind_is_told_and_let_go() {
 }
 
 #[tokio::test]
-async fn a_page_that_can_send_no_header_shows_a_code() {
+async fn stream_accepts_login_code_in_query() {
     let instance = Instance::start().await;
     let login = instance.login().await;
     let mut events = Events::open(instance.bare(Method::GET, &path(&login[1..]))).await;

@@ -12,7 +12,7 @@ async fn with_team(instance: &Instance) -> Value {
 }
 
 #[tokio::test]
-async fn a_team_is_made_filled_looked_at_and_ended() {
+async fn team_is_created_staffed_listed_and_shut_down() {
     let instance = Instance::start().await;
     let team = with_team(&instance).await;
     assert_eq!((&team["status"], &team["lead_session_key"]), (&json!("active"), &json!(ONE_KEY)));
@@ -71,7 +71,7 @@ async fn a_team_is_made_filled_looked_at_and_ended() {
 }
 
 #[tokio::test]
-async fn people_work_on_tasks_in_the_name_of_a_member_or_of_the_lead() {
+async fn tasks_are_worked_on_as_member_or_lead() {
     let instance = Instance::start().await;
     with_team(&instance).await;
     for name in ["ann", "bob"] {
@@ -123,7 +123,7 @@ async fn people_work_on_tasks_in_the_name_of_a_member_or_of_the_lead() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_with_a_team_is_said() {
+async fn invalid_team_requests_are_refused() {
     let instance = Instance::start().await;
     with_team(&instance).await;
     let post = |path: &'static str, body: Value| instance.post(path, body);
@@ -149,7 +149,7 @@ async fn what_is_wrong_with_a_team_is_said() {
 }
 
 #[tokio::test]
-async fn who_watches_the_lead_sees_what_its_team_does() {
+async fn lead_session_receives_team_events() {
     let instance = Instance::start().await;
     with_team(&instance).await;
     let mut socket = Socket::open(&instance).await;

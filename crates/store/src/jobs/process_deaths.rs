@@ -163,7 +163,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_turn_is_blamed_alone_or_when_it_is_the_worst_of_many_deaths() {
+    fn turn_is_blamed_when_alone_or_worst_of_many_deaths() {
         assert!(!is_blamed(0, &[], 3), "it stored a step");
         assert!(is_blamed(1, &[], 3), "nobody else was there");
         assert!(!is_blamed(6, &[1, 0], 3), "the machine may be sick");

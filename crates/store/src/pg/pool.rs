@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whoever_rested_last_works_first_and_what_waits_is_done_before_the_end() {
+    fn most_recently_idle_worker_runs_and_queue_drains_on_drop() {
         let pool = WorkerPool::new();
         let (say, text) = mpsc::channel();
         let worker = |name: &'static str, is_warm: bool| {

@@ -34,7 +34,7 @@ mod tests {
     use crate::tx_body::{TxBody, downcast_output};
 
     #[test]
-    fn pauses_stay_short_and_end_with_patience() {
+    fn busy_pauses_stay_short_and_end_at_the_timeout() {
         let pauses: Vec<Duration> = (0..).map_while(|tried| busy_pause(tried, BUSY_TIMEOUT)).collect();
         assert_eq!(pauses[..20], [Duration::from_micros(200); 20]);
         assert!(pauses[20..].iter().all(|pause| *pause == Duration::from_millis(2)));
@@ -51,7 +51,7 @@ mod tests {
     }
 
     #[test]
-    fn one_who_waited_in_vain_is_told_and_the_next_who_writes_is_served() {
+    fn busy_timeout_is_an_error_and_next_write_succeeds() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("ledger.db");
         let impatient = |tried| wait_within(tried, Duration::from_millis(50));

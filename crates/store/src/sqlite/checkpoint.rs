@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_log_that_has_grown_is_moved_and_a_short_one_is_left() {
+    fn grown_wal_is_checkpointed_and_short_one_is_left() {
         let dir = tempfile::tempdir().unwrap();
         let connection = Connection::open(dir.path().join("x.db")).unwrap();
         connection.execute_batch("PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 0;").unwrap();

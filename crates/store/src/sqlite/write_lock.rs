@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn its_file_is_for_its_owner_alone() {
+    fn lock_file_is_readable_by_owner_only() {
         use std::os::unix::fs::PermissionsExt;
         let folder = tempfile::tempdir().unwrap();
         turn(folder.path());
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn behind_one_that_does_not_move_nobody_waits_for_ever() {
+    fn stuck_lock_holder_delays_writers_only_until_timeout() {
         let folder = tempfile::tempdir().unwrap();
         let (own, stopped) = (turn(folder.path()), turn(folder.path()));
         stopped.file.lock().unwrap();
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_waits_is_served_as_soon_as_the_one_ahead_has_gone() {
+    fn waiting_writer_gets_the_lock_when_holder_releases() {
         let folder = tempfile::tempdir().unwrap();
         let (own, other) = (turn(folder.path()), turn(folder.path()));
         other.file.lock().unwrap();

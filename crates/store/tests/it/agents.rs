@@ -5,9 +5,9 @@ use polyclaw_store::{Db, Error, Result};
 use crate::rows::{NOW, agent};
 
 on_every_engine!(
-    an_agent_is_stored_changed_and_removed,
-    a_config_file_takes_away_only_its_own,
-    an_overlay_is_kept_until_it_is_empty
+    agent_is_stored_updated_and_deleted,
+    config_sync_deletes_only_agents_from_config,
+    agent_overlay_is_stored_until_it_is_empty
 );
 
 fn spec(id: &str, name: &str) -> AgentSpec {
@@ -22,7 +22,7 @@ async fn ids(db: &Db) -> Result<Vec<String>> {
     Ok(db.read(agents::list).await?.iter().map(|stored| stored.spec.agent_id.to_string()).collect())
 }
 
-async fn an_agent_is_stored_changed_and_removed(db: Db) -> Result<()> {
+async fn agent_is_stored_updated_and_deleted(db: Db) -> Result<()> {
     store(&db, spec("ops", "Ops"), AgentSource::Config, 0).await?;
     store(&db, spec("a-z", "First"), AgentSource::Config, 0).await?;
     store(&db, spec("a_b", "Second"), AgentSource::Config, 0).await?;
@@ -39,7 +39,7 @@ async fn an_agent_is_stored_changed_and_removed(db: Db) -> Result<()> {
     Ok(())
 }
 
-async fn a_config_file_takes_away_only_its_own(db: Db) -> Result<()> {
+async fn config_sync_deletes_only_agents_from_config(db: Db) -> Result<()> {
     store(&db, spec("kept", "kept"), AgentSource::Config, 0).await?;
     store(&db, spec("dropped", "dropped"), AgentSource::Config, 0).await?;
     store(&db, spec("made", "made"), AgentSource::Api, 0).await?;
@@ -48,7 +48,7 @@ async fn a_config_file_takes_away_only_its_own(db: Db) -> Result<()> {
     Ok(())
 }
 
-async fn an_overlay_is_kept_until_it_is_empty(db: Db) -> Result<()> {
+async fn agent_overlay_is_stored_until_it_is_empty(db: Db) -> Result<()> {
     let read = async |db: &Db| db.read(|tx| agents::get_overlay(tx, &agent("main"))).await;
     assert_eq!(read(&db).await?, None);
     for patch in [

@@ -10,10 +10,10 @@ use serde_json::json;
 use crate::rows::{NOW, key, session, turn};
 
 on_every_engine!(
-    a_call_is_asked_about_once,
-    a_question_is_answered_once_and_in_time,
-    a_turn_waits_while_its_question_does,
-    a_list_is_replaced_whole_and_goes_with_its_session
+    approval_of_a_call_is_inserted_once,
+    approval_is_decided_once_and_before_expiry,
+    turn_waits_while_its_approval_is_pending,
+    todo_list_is_replaced_and_deleted_with_its_session
 );
 
 fn question(id: &str, call_id: &str) -> StoredApproval {
@@ -45,7 +45,7 @@ async fn ask(db: &Db, id: &'static str, call_id: &'static str) -> Result<StoredA
     db.write(move |tx| approvals::insert_once(tx, &question(id, call_id))).await.map(|(asked, _)| asked)
 }
 
-async fn a_call_is_asked_about_once(db: Db) -> Result<()> {
+async fn approval_of_a_call_is_inserted_once(db: Db) -> Result<()> {
     assert_eq!(format!("{:?}", ask(&db, "a1", "c1").await?), format!("{:?}", question("a1", "c1")));
     assert_eq!(ask(&db, "a2", "c1").await?.id, ApprovalId::new("a1"), "a restart finds its question");
     assert_eq!(ask(&db, "a3", "c2").await?.id, ApprovalId::new("a3"));
@@ -55,7 +55,7 @@ async fn a_call_is_asked_about_once(db: Db) -> Result<()> {
     Ok(())
 }
 
-async fn a_question_is_answered_once_and_in_time(db: Db) -> Result<()> {
+async fn approval_is_decided_once_and_before_expiry(db: Db) -> Result<()> {
     for (id, call_id) in [("a1", "c1"), ("a2", "c2"), ("a3", "c3")] {
         ask(&db, id, call_id).await?;
     }
@@ -85,7 +85,7 @@ async fn a_question_is_answered_once_and_in_time(db: Db) -> Result<()> {
     Ok(())
 }
 
-async fn a_turn_waits_while_its_question_does(db: Db) -> Result<()> {
+async fn turn_waits_while_its_approval_is_pending(db: Db) -> Result<()> {
     let waits = |after| db.read(move |tx| approvals::is_turn_waiting(tx, &turn("t"), NOW.plus(after)));
     assert!(!waits(0).await?);
     ask(&db, "a1", "c1").await?;
@@ -100,7 +100,7 @@ async fn a_turn_waits_while_its_question_does(db: Db) -> Result<()> {
     Ok(())
 }
 
-async fn a_list_is_replaced_whole_and_goes_with_its_session(db: Db) -> Result<()> {
+async fn todo_list_is_replaced_and_deleted_with_its_session(db: Db) -> Result<()> {
     let item = |text: &str| TodoItem { text: text.into(), state: TodoState::Doing };
     db.write(|tx| sessions::ensure(tx, &session("p"))).await?;
     assert!(db.read(|tx| todos::get(tx, &key("p"))).await?.is_empty());

@@ -5,7 +5,7 @@ use polyclaw_store::{Db, Result, backlog, jobs, messages};
 
 use crate::rows::{NOW, claim, claimer, end, job, key, message, queue, turn, with_sessions};
 
-on_every_engine!(interrupted_tasks_wait_in_order_and_are_taken_up_once, what_waits_can_be_given_up,);
+on_every_engine!(interrupted_tasks_wait_in_order_and_are_assigned_once, waiting_backlog_can_be_cancelled,);
 
 fn token(n: u32) -> ResumeToken {
     ResumeToken {
@@ -30,7 +30,7 @@ async fn interrupted(db: &Db, count: u32) -> Result<()> {
     Ok(())
 }
 
-async fn interrupted_tasks_wait_in_order_and_are_taken_up_once(db: Db) -> Result<()> {
+async fn interrupted_tasks_wait_in_order_and_are_assigned_once(db: Db) -> Result<()> {
     interrupted(&db, 3).await?;
     let waiting = db.read(|tx| backlog::list_waiting(tx, &key("p"))).await?;
     let tasks: Vec<_> = waiting.iter().map(|row| row.task.clone()).collect();
@@ -51,7 +51,7 @@ async fn interrupted_tasks_wait_in_order_and_are_taken_up_once(db: Db) -> Result
     .await
 }
 
-async fn what_waits_can_be_given_up(db: Db) -> Result<()> {
+async fn waiting_backlog_can_be_cancelled(db: Db) -> Result<()> {
     interrupted(&db, 3).await?;
     let given_up = db.write(|tx| {
         let waiting = backlog::list_waiting(tx, &key("p"))?;

@@ -57,7 +57,7 @@ async fn finds(db: &Db, text: &'static str) -> Result<Vec<String>> {
 }
 
 #[test]
-fn the_index_follows_what_is_stored_changed_and_forgotten() {
+fn word_index_follows_insert_update_and_delete() {
     on_brain(|db| async move {
         let first = put(&db, memory("tea", "She drinks green tea in the morning")).await?;
         put(&db, memory("dog", "The dog is called Rufus")).await?;
@@ -82,7 +82,7 @@ fn the_index_follows_what_is_stored_changed_and_forgotten() {
 }
 
 #[test]
-fn words_are_found_without_their_accents_and_in_scripts_without_spaces() {
+fn word_search_ignores_accents_and_handles_scripts_without_spaces() {
     on_brain(|db| async move {
         put(&db, memory("cafe", "Notre café préféré est à Besançon")).await?;
         put(&db, memory("beijing", "我住在北京朝阳区，养了一只猫")).await?;
@@ -104,7 +104,7 @@ fn words_are_found_without_their_accents_and_in_scripts_without_spaces() {
 }
 
 #[test]
-fn no_question_breaks_the_index() {
+fn query_syntax_characters_do_not_break_word_search() {
     on_brain(|db| async move {
         put(&db, memory("a", "plain words")).await?;
         for asked in [
@@ -126,7 +126,7 @@ fn no_question_breaks_the_index() {
 }
 
 #[test]
-fn a_memory_waits_for_its_vector_until_it_has_one_of_this_text() {
+fn memory_is_pending_until_its_current_text_has_a_vector() {
     on_brain(|db| async move {
         let first = put(&db, memory("a", "one")).await?;
         put(&db, memory("b", "two")).await?;
@@ -186,7 +186,7 @@ fn scanned_count(tx: &mut Tx<'_>, model: &str, dim: usize) -> Result<usize> {
 }
 
 #[test]
-fn a_list_is_paged_and_filtered() {
+fn memory_list_is_paginated_and_filtered() {
     on_brain(|db| async move {
         for n in 0..7 {
             let at = NOW.plus(n % 3);
@@ -216,7 +216,7 @@ fn a_list_is_paged_and_filtered() {
 }
 
 #[test]
-fn nobody_forgets_everything_by_naming_nothing() {
+fn delete_all_without_a_filter_deletes_nothing() {
     on_brain(|db| async move {
         put(&db, memory("a", "x")).await?;
         assert!(db.write(|tx| memory::delete_all(tx, None, None, None)).await?.is_empty());
@@ -230,7 +230,7 @@ fn nobody_forgets_everything_by_naming_nothing() {
 }
 
 #[test]
-fn the_database_itself_refuses_a_memory_without_an_owner() {
+fn database_constraints_refuse_memory_without_owner() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("brain.db");
     drop(Db::open_memory_db(&path).unwrap());
@@ -254,7 +254,7 @@ fn the_database_itself_refuses_a_memory_without_an_owner() {
 
 /// Many rows that share words: ranking stays bounded, and finds the rare word among them.
 #[test]
-fn a_rare_word_is_found_among_many_that_share_the_others() {
+fn rare_word_ranks_first_among_many_similar_memories() {
     on_brain(|db| async move {
         db.write(|tx| {
             for n in 0..4_000_i64 {
@@ -297,7 +297,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
 
     #[test]
-    fn a_viewer_finds_all_it_may_see_and_nothing_else(Planted(rows) in planted(), who in 0usize..3, at in 0usize..3,
+    fn viewer_finds_exactly_the_memories_it_may_see(Planted(rows) in planted(), who in 0usize..3, at in 0usize..3,
                                                        scope in 0usize..3, kind in 0usize..3) {
         let db = Db::memory_db_in_memory().unwrap();
         let kinds = if kind == 2 { vec![] } else { vec![format!("k{kind}")] };

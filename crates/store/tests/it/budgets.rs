@@ -13,11 +13,11 @@ use polyclaw_store::{Db, Result, sessions};
 use crate::rows::{self, ENDED, NOW, agent, claim, claimer, key, session, turn};
 
 on_every_engine!(
-    calls_at_the_same_time_overspend_by_one_reservation_at_most,
-    a_reservation_ends_with_the_claim_it_was_made_under,
-    four_fifths_are_warned_of_once_a_day,
-    a_budget_set_at_noon_counts_the_morning,
-    every_purse_must_have_something_left,
+    concurrent_calls_overspend_by_at_most_one_reservation,
+    budget_reservation_ends_with_its_claim,
+    budget_warning_at_eighty_percent_is_given_once_a_day,
+    new_budget_counts_usage_since_start_of_day,
+    reservation_needs_budget_left_in_every_scope,
 );
 
 fn allowance(scope: BudgetScope, tokens: i64) -> BudgetLimit {
@@ -63,7 +63,7 @@ async fn standing(db: &Db, allowance: BudgetLimit) -> Result<BudgetUsage> {
 }
 
 /// Fifty turns, each of which asks until it is refused; a call takes what was reserved for it.
-async fn calls_at_the_same_time_overspend_by_one_reservation_at_most(db: Db) -> Result<()> {
+async fn concurrent_calls_overspend_by_at_most_one_reservation(db: Db) -> Result<()> {
     const LIMIT: i64 = 1_000;
     const CALL: i64 = 70;
     let mut claims = Vec::new();
@@ -96,7 +96,7 @@ async fn calls_at_the_same_time_overspend_by_one_reservation_at_most(db: Db) -> 
     Ok(())
 }
 
-async fn a_reservation_ends_with_the_claim_it_was_made_under(db: Db) -> Result<()> {
+async fn budget_reservation_ends_with_its_claim(db: Db) -> Result<()> {
     let limits_of = || vec![allowance(BudgetScope::Instance, 100)];
     db.write(|tx| sessions::ensure(tx, &session("p")).map(drop)).await?;
     rows::queue(&db, vec![rows::job("t", "p")]).await?;
@@ -121,7 +121,7 @@ async fn a_reservation_ends_with_the_claim_it_was_made_under(db: Db) -> Result<(
     Ok(())
 }
 
-async fn four_fifths_are_warned_of_once_a_day(db: Db) -> Result<()> {
+async fn budget_warning_at_eighty_percent_is_given_once_a_day(db: Db) -> Result<()> {
     let limits_of = || vec![allowance(BudgetScope::Instance, 100)];
     let claim = running(&db, "p").await?;
     assert_eq!(settle(&db, &claim, limits_of(), tokens(79)).await?, 0);
@@ -138,7 +138,7 @@ async fn four_fifths_are_warned_of_once_a_day(db: Db) -> Result<()> {
     Ok(())
 }
 
-async fn a_budget_set_at_noon_counts_the_morning(db: Db) -> Result<()> {
+async fn new_budget_counts_usage_since_start_of_day(db: Db) -> Result<()> {
     let claim = running(&db, "p").await?;
     let call = |agent_id: &'static str, at| {
         db.write(move |tx| {
@@ -169,7 +169,7 @@ async fn a_budget_set_at_noon_counts_the_morning(db: Db) -> Result<()> {
     Ok(())
 }
 
-async fn every_purse_must_have_something_left(db: Db) -> Result<()> {
+async fn reservation_needs_budget_left_in_every_scope(db: Db) -> Result<()> {
     let claim = running(&db, "p").await?;
     let purses = |session: i64| {
         vec![

@@ -12,26 +12,26 @@ use crate::rows::{
 };
 
 on_every_engine!(
-    a_lane_serves_only_its_own,
-    the_agent_with_the_fewest_running_turns_goes_first,
-    then_priority_then_ticket,
-    a_job_that_waited_long_counts_as_the_most_urgent,
-    turns_of_an_agent_with_a_higher_priority_start_first,
-    among_equals_the_agent_served_last_waits,
-    a_held_turn_starts_only_when_released,
-    only_the_holder_of_a_claim_can_renew_or_end_it,
-    a_turn_of_a_live_node_is_no_orphan,
-    a_node_takes_over_from_its_earlier_life_and_from_no_namesake,
-    a_turn_handed_back_goes_on_elsewhere_without_a_lost_attempt,
-    a_session_is_hosted_where_its_last_turn_ran,
-    every_job_is_claimed_exactly_once,
+    claim_takes_only_jobs_of_its_lane,
+    agent_with_fewest_running_turns_is_claimed_first,
+    claims_are_ordered_by_priority_then_queue_position,
+    long_waiting_job_gets_the_highest_priority,
+    agent_with_higher_priority_is_claimed_first,
+    last_served_agent_waits_among_equals,
+    held_turn_is_claimed_only_after_release,
+    only_the_claim_holder_renews_or_ends_a_turn,
+    turn_with_valid_lease_is_not_an_orphan,
+    node_takes_over_turns_of_its_earlier_epoch_only,
+    released_claim_moves_to_other_node_without_a_used_attempt,
+    session_host_is_the_node_of_its_last_turn,
+    every_turn_job_is_claimed_exactly_once,
 );
 
 fn of(name: &str, id: &str, peer: &str) -> NewTurnJob {
     NewTurnJob { agent: agent(name), ..job(id, peer) }
 }
 
-async fn a_lane_serves_only_its_own(db: Db) -> Result<()> {
+async fn claim_takes_only_jobs_of_its_lane(db: Db) -> Result<()> {
     with_sessions(&db, &["p", "q"]).await?;
     queue(&db, vec![NewTurnJob { lane: JobLane::Cron, hop: 3, ..job("cron", "p") }]).await?;
     assert_eq!(next(&db).await?, None);
@@ -43,7 +43,7 @@ async fn a_lane_serves_only_its_own(db: Db) -> Result<()> {
     Ok(())
 }
 
-async fn the_agent_with_the_fewest_running_turns_goes_first(db: Db) -> Result<()> {
+async fn agent_with_fewest_running_turns_is_claimed_first(db: Db) -> Result<()> {
     with_sessions(&db, &["a", "b", "c", "d"]).await?;
     queue(&db, vec![of("busy", "t1", "a"), of("busy", "t2", "b"), of("busy", "t3", "c")]).await?;
     assert_eq!(next(&db).await?.as_deref(), Some("t1"));
@@ -55,7 +55,7 @@ async fn the_agent_with_the_fewest_running_turns_goes_first(db: Db) -> Result<()
     Ok(())
 }
 
-async fn then_priority_then_ticket(db: Db) -> Result<()> {
+async fn claims_are_ordered_by_priority_then_queue_position(db: Db) -> Result<()> {
     with_sessions(&db, &["a", "b", "c", "d", "e"]).await?;
     let with = |priority, id, peer| NewTurnJob { priority, ..job(id, peer) };
     queue(
@@ -75,7 +75,7 @@ async fn then_priority_then_ticket(db: Db) -> Result<()> {
     Ok(())
 }
 
-async fn turns_of_an_agent_with_a_higher_priority_start_first(db: Db) -> Result<()> {
+async fn agent_with_higher_priority_is_claimed_first(db: Db) -> Result<()> {
     with_sessions(&db, &["a", "b", "b2", "c", "d"]).await?;
     for (name, priority) in [("calm", -5), ("keen", 10)] {
         let spec = AgentSpec { priority, ..AgentSpec::with_id(agent(name)) };
@@ -92,7 +92,7 @@ async fn turns_of_an_agent_with_a_higher_priority_start_first(db: Db) -> Result<
     Ok(())
 }
 
-async fn a_job_that_waited_long_counts_as_the_most_urgent(db: Db) -> Result<()> {
+async fn long_waiting_job_gets_the_highest_priority(db: Db) -> Result<()> {
     with_sessions(&db, &["a", "b", "c", "d"]).await?;
     let late = |name, id, peer, ms| NewTurnJob {
         priority: JobPriority::Background,
@@ -111,7 +111,7 @@ async fn a_job_that_waited_long_counts_as_the_most_urgent(db: Db) -> Result<()> 
     Ok(())
 }
 
-async fn among_equals_the_agent_served_last_waits(db: Db) -> Result<()> {
+async fn last_served_agent_waits_among_equals(db: Db) -> Result<()> {
     with_sessions(&db, &["a", "b"]).await?;
     queue(&db, vec![of("one", "t1", "a"), of("two", "t2", "b")]).await?;
     let served = TurnClaimer { last: Some(agent("one")), ..claimer("one/1") };
@@ -120,7 +120,7 @@ async fn among_equals_the_agent_served_last_waits(db: Db) -> Result<()> {
     Ok(())
 }
 
-async fn a_held_turn_starts_only_when_released(db: Db) -> Result<()> {
+async fn held_turn_is_claimed_only_after_release(db: Db) -> Result<()> {
     with_sessions(&db, &["p"]).await?;
     queue(&db, vec![job("t1", "p")]).await?;
     let first = claim(&db, claimer("one/1")).await?.unwrap();
@@ -161,7 +161,7 @@ async fn take_over(
     db.write(move |tx| jobs::take_over_orphan(tx, &turn("t"), &claimer(node), node_name)).await
 }
 
-async fn only_the_holder_of_a_claim_can_renew_or_end_it(db: Db) -> Result<()> {
+async fn only_the_claim_holder_renews_or_ends_a_turn(db: Db) -> Result<()> {
     with_sessions(&db, &["p"]).await?;
     queue(&db, vec![job("t", "p")]).await?;
     let first = claim(&db, TurnClaimer { lease_ms: ENDED, ..claimer("one/1") }).await?.unwrap();
@@ -196,7 +196,7 @@ async fn only_the_holder_of_a_claim_can_renew_or_end_it(db: Db) -> Result<()> {
     Ok(())
 }
 
-async fn a_turn_of_a_live_node_is_no_orphan(db: Db) -> Result<()> {
+async fn turn_with_valid_lease_is_not_an_orphan(db: Db) -> Result<()> {
     with_sessions(&db, &["p"]).await?;
     queue(&db, vec![job("t", "p")]).await?;
     let claimed = claim(&db, claimer("one/1")).await?.unwrap();
@@ -214,7 +214,7 @@ async fn a_turn_of_a_live_node_is_no_orphan(db: Db) -> Result<()> {
     Ok(())
 }
 
-async fn a_node_takes_over_from_its_earlier_life_and_from_no_namesake(db: Db) -> Result<()> {
+async fn node_takes_over_turns_of_its_earlier_epoch_only(db: Db) -> Result<()> {
     with_sessions(&db, &["p"]).await?;
     queue(&db, vec![job("t", "p")]).await?;
     claim(&db, claimer("no_de/1")).await?.unwrap();
@@ -248,7 +248,7 @@ async fn queue_again(db: &Db) -> Result<()> {
     .await
 }
 
-async fn a_session_is_hosted_where_its_last_turn_ran(db: Db) -> Result<()> {
+async fn session_host_is_the_node_of_its_last_turn(db: Db) -> Result<()> {
     with_sessions(&db, &["p"]).await?;
     let hosts = |node: &'static str, node_name: Option<&'static str>| {
         db.read(move |tx| jobs::is_session_host(tx, &key("p"), &NodeId::new(node), node_name))
@@ -271,7 +271,7 @@ async fn a_session_is_hosted_where_its_last_turn_ran(db: Db) -> Result<()> {
     Ok(())
 }
 
-async fn a_turn_handed_back_goes_on_elsewhere_without_a_lost_attempt(db: Db) -> Result<()> {
+async fn released_claim_moves_to_other_node_without_a_used_attempt(db: Db) -> Result<()> {
     with_sessions(&db, &["p"]).await?;
     queue(&db, vec![job("t", "p")]).await?;
     let first = claim(&db, claimer("one/1")).await?.unwrap();
@@ -284,7 +284,7 @@ async fn a_turn_handed_back_goes_on_elsewhere_without_a_lost_attempt(db: Db) -> 
     end(&db, &second, JobState::Done).await
 }
 
-async fn every_job_is_claimed_exactly_once(db: Db) -> Result<()> {
+async fn every_turn_job_is_claimed_exactly_once(db: Db) -> Result<()> {
     db.write(|tx| {
         for n in 0..200 {
             let peer = format!("p{n}");

@@ -4,13 +4,13 @@ use polyclaw_store::{Db, Result, drafts};
 
 use crate::rows::{NOW, turn};
 
-on_every_engine!(a_draft_is_known_until_its_turn_ends);
+on_every_engine!(drafts_are_stored_until_their_turn_ends);
 
 fn address(peer: &str) -> ChatAddress {
     ChatAddress { channel: "chat".into(), account: "a".into(), peer: peer.into(), thread: None }
 }
 
-async fn a_draft_is_known_until_its_turn_ends(db: Db) -> Result<()> {
+async fn drafts_are_stored_until_their_turn_ends(db: Db) -> Result<()> {
     for peer in ["x", "x", "y", "z"] {
         db.write(move |tx| drafts::insert(tx, &turn("t"), &address(peer), NOW)).await?;
     }

@@ -84,7 +84,7 @@ fn history(tx: &mut Tx<'_>, id: &str) -> Result<Vec<EnvelopeEventKind>> {
 }
 
 #[test]
-fn what_is_wrong_with_a_message_is_said_in_one_order() {
+fn envelope_refusals_are_checked_in_fixed_order() {
     on_registry(|db| async move {
         db.write(|tx| {
             two(tx)?;
@@ -122,7 +122,7 @@ fn what_is_wrong_with_a_message_is_said_in_one_order() {
 }
 
 #[test]
-fn the_closest_rule_counts_and_there_is_one_for_each_pair_and_type() {
+fn most_specific_routing_rule_applies_and_duplicates_are_refused() {
     on_registry(|db| async move {
         db.write(|tx| {
             two(tx)?;
@@ -144,7 +144,7 @@ fn the_closest_rule_counts_and_there_is_one_for_each_pair_and_type() {
 }
 
 #[test]
-fn a_key_stands_for_one_message_of_its_sender_for_a_day() {
+fn idempotency_key_of_a_sender_expires_after_a_day() {
     on_registry(|db| async move {
         db.write(|tx| {
             two(tx)?;
@@ -175,7 +175,7 @@ fn a_key_stands_for_one_message_of_its_sender_for_a_day() {
 }
 
 #[test]
-fn an_answer_is_one_hop_further_than_what_it_answers_whatever_it_says() {
+fn hop_count_of_a_response_is_computed_from_its_correlation() {
     on_registry(|db| async move {
         db.write(|tx| {
             two(tx)?;
@@ -214,7 +214,7 @@ fn an_answer_is_one_hop_further_than_what_it_answers_whatever_it_says() {
 }
 
 #[test]
-fn a_message_is_handed_to_one_and_acknowledged_once() {
+fn envelope_is_leased_once_and_acknowledged_once() {
     on_registry(|db| async move {
         db.write(|tx| {
             two(tx)?;
@@ -270,7 +270,7 @@ fn a_message_is_handed_to_one_and_acknowledged_once() {
 }
 
 #[test]
-fn what_fails_comes_back_later_and_is_given_up_after_its_attempts() {
+fn failed_envelope_is_retried_with_backoff_then_dead_lettered() {
     on_registry(|db| async move {
         db.write(|tx| {
             two(tx)?;
@@ -312,7 +312,7 @@ fn what_fails_comes_back_later_and_is_given_up_after_its_attempts() {
 }
 
 #[test]
-fn nobody_is_handed_what_is_too_old_and_an_earlier_life_holds_nothing() {
+fn expired_envelope_is_not_leased_and_earlier_epochs_are_requeued() {
     on_registry(|db| async move {
         db.write(|tx| {
             two(tx)?;
@@ -334,7 +334,7 @@ fn nobody_is_handed_what_is_too_old_and_an_earlier_life_holds_nothing() {
 }
 
 #[test]
-fn messages_are_found_by_what_is_known_of_them() {
+fn envelopes_are_found_by_each_filter() {
     on_registry(|db| async move {
         db.write(|tx| {
             two(tx)?;
@@ -388,7 +388,7 @@ fn messages_are_found_by_what_is_known_of_them() {
 }
 
 #[test]
-fn events_are_only_added_to() {
+fn message_events_are_append_only() {
     on_registry(|db| async move {
         db.write(|tx| {
             two(tx)?;
@@ -404,7 +404,7 @@ fn events_are_only_added_to() {
 }
 
 #[test]
-fn what_is_asked_for_often_is_found_by_an_index() {
+fn frequent_envelope_queries_use_indexes() {
     on_registry(|db| async move {
         db.write(|tx| {
             two(tx)?;

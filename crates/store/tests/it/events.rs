@@ -5,9 +5,9 @@ use serde_json::json;
 
 use crate::rows::{NOW, agent, key, turn};
 
-on_every_engine!(events_are_read_in_order_by_kind_and_session);
+on_every_engine!(events_are_listed_in_order_and_filtered);
 
-async fn events_are_read_in_order_by_kind_and_session(db: Db) -> Result<()> {
+async fn events_are_listed_in_order_and_filtered(db: Db) -> Result<()> {
     db.write(|tx| {
         for n in 0..6 {
             let event = NewEvent {

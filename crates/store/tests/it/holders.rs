@@ -5,10 +5,10 @@ use polyclaw_store::{Db, Result};
 use crate::rows::{ENDED, LEASE_MS, NOW};
 
 on_every_engine!(
-    an_account_is_one_node_s_until_it_lets_go,
-    a_lease_that_ended_is_free_for_another,
-    a_node_has_what_an_earlier_life_of_it_had,
-    many_nodes_that_want_an_account_at_once_are_one_that_gets_it,
+    account_lease_is_exclusive_until_released,
+    expired_account_lease_is_acquired_by_another_node,
+    restarted_node_keeps_its_account_lease,
+    concurrent_nodes_acquire_an_account_lease_once,
 );
 
 fn account() -> ChannelAccount {
@@ -27,7 +27,7 @@ async fn holder(db: &Db) -> Result<Option<String>> {
     Ok(all.into_iter().find(|(known, _)| *known == account()).map(|(_, node)| node.to_string()))
 }
 
-async fn an_account_is_one_node_s_until_it_lets_go(db: Db) -> Result<()> {
+async fn account_lease_is_exclusive_until_released(db: Db) -> Result<()> {
     assert!(take(&db, "one/1", LEASE_MS).await?);
     assert!(!take(&db, "two/1", LEASE_MS).await?);
     assert!(take(&db, "one/1", LEASE_MS).await?, "renewed");
@@ -40,7 +40,7 @@ async fn an_account_is_one_node_s_until_it_lets_go(db: Db) -> Result<()> {
     Ok(())
 }
 
-async fn a_lease_that_ended_is_free_for_another(db: Db) -> Result<()> {
+async fn expired_account_lease_is_acquired_by_another_node(db: Db) -> Result<()> {
     assert!(take(&db, "one/1", ENDED).await?);
     assert_eq!(holder(&db).await?, None);
     assert!(take(&db, "two/1", LEASE_MS).await?);
@@ -48,7 +48,7 @@ async fn a_lease_that_ended_is_free_for_another(db: Db) -> Result<()> {
     Ok(())
 }
 
-async fn a_node_has_what_an_earlier_life_of_it_had(db: Db) -> Result<()> {
+async fn restarted_node_keeps_its_account_lease(db: Db) -> Result<()> {
     assert!(take(&db, "one/1", LEASE_MS).await?);
     assert!(take(&db, "one/2", LEASE_MS).await?);
     assert_eq!(holder(&db).await?.as_deref(), Some("one/2"));
@@ -56,7 +56,7 @@ async fn a_node_has_what_an_earlier_life_of_it_had(db: Db) -> Result<()> {
     Ok(())
 }
 
-async fn many_nodes_that_want_an_account_at_once_are_one_that_gets_it(db: Db) -> Result<()> {
+async fn concurrent_nodes_acquire_an_account_lease_once(db: Db) -> Result<()> {
     let nodes = ["a/1", "b/1", "c/1", "d/1", "e/1", "f/1", "g/1", "h/1"];
     let tries = nodes.map(|node| {
         let db = db.clone();

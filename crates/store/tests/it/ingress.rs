@@ -6,9 +6,9 @@ use crate::rows::{NOW, address};
 
 const WEEK_MS: i64 = 7 * 24 * 60 * 60 * 1000;
 
-on_every_engine!(a_platform_message_is_taken_once_in_seven_days, automatic_turns_are_counted_per_trace);
+on_every_engine!(platform_message_is_deduplicated_for_seven_days, automatic_turns_are_counted_per_trace);
 
-async fn a_platform_message_is_taken_once_in_seven_days(db: Db) -> Result<()> {
+async fn platform_message_is_deduplicated_for_seven_days(db: Db) -> Result<()> {
     let take = |account: &str, id: &'static str, at| {
         let address = ChatAddress { account: account.into(), ..address() };
         db.write(move |tx| {

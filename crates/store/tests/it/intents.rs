@@ -5,7 +5,7 @@ use serde_json::json;
 
 use crate::rows::{NOW, turn};
 
-on_every_engine!(an_effect_never_begins_twice, two_nodes_never_both_begin_an_effect);
+on_every_engine!(call_with_effect_never_starts_twice, concurrent_nodes_start_a_call_with_effect_once);
 
 fn call(id: &str) -> ToolCall {
     ToolCall { id: id.into(), name: "send".into(), arguments: json!({}) }
@@ -15,7 +15,7 @@ async fn begin(db: &Db, of: &'static str, id: &'static str, effect: ToolEffect) 
     db.write(move |tx| intents::start_call(tx, &turn(of), &call(id), effect, NOW)).await
 }
 
-async fn an_effect_never_begins_twice(db: Db) -> Result<()> {
+async fn call_with_effect_never_starts_twice(db: Db) -> Result<()> {
     for effect in [ToolEffect::Pure, ToolEffect::Idempotent] {
         assert_eq!(begin(&db, "harmless", effect.as_str(), effect).await?, ReplayDecision::Run);
         assert_eq!(begin(&db, "harmless", effect.as_str(), effect).await?, ReplayDecision::Run);
@@ -45,7 +45,7 @@ async fn an_effect_never_begins_twice(db: Db) -> Result<()> {
     Ok(())
 }
 
-async fn two_nodes_never_both_begin_an_effect(db: Db) -> Result<()> {
+async fn concurrent_nodes_start_a_call_with_effect_once(db: Db) -> Result<()> {
     let attempts: Vec<_> = (0..16)
         .map(|_| {
             tokio::spawn({

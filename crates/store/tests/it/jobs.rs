@@ -8,17 +8,17 @@ use polyclaw_store::{Db, Error, Result, backlog, messages};
 use crate::rows::{NOW, claim, claimer, end, ended, job, key, message, next, queue, turn, with_sessions};
 
 on_every_engine!(
-    an_input_joins_a_turn_only_before_it_starts,
-    the_load_of_a_session_counts_what_waits,
-    a_session_has_one_queued_and_one_running_turn,
-    stopping_asks_the_running_turn_and_ends_a_queued_one,
-    an_ended_turn_tells_what_it_used_and_said,
-    a_steered_turn_is_answered_by_the_one_that_took_its_task_up,
-    turns_are_listed_newest_first,
-    a_held_turn_waits_until_a_person_writes,
+    input_joins_a_turn_only_before_it_starts,
+    session_load_counts_waiting_inputs_and_backlog,
+    session_has_one_queued_and_one_running_turn,
+    stop_request_marks_running_turn_and_cancels_queued_one,
+    ended_turn_stores_usage_reply_and_error,
+    steered_turn_is_answered_by_its_last_successor,
+    jobs_are_listed_newest_first_and_filtered,
+    turn_held_for_a_person_is_claimed_after_resume,
 );
 
-async fn an_input_joins_a_turn_only_before_it_starts(db: Db) -> Result<()> {
+async fn input_joins_a_turn_only_before_it_starts(db: Db) -> Result<()> {
     with_sessions(&db, &["p"]).await?;
     let quiet =
         NewTurnJob { lane: JobLane::InternalAnnounce, priority: JobPriority::Background, ..job("t", "p") };
@@ -48,7 +48,7 @@ async fn an_input_joins_a_turn_only_before_it_starts(db: Db) -> Result<()> {
     Ok(())
 }
 
-async fn the_load_of_a_session_counts_what_waits(db: Db) -> Result<()> {
+async fn session_load_counts_waiting_inputs_and_backlog(db: Db) -> Result<()> {
     with_sessions(&db, &["p", "q"]).await?;
     assert_eq!(db.read(|tx| jobs::session_load(tx, &key("p"))).await?, SessionLoad::default());
     queue(&db, vec![job("t1", "p"), job("other", "q")]).await?;
@@ -65,7 +65,7 @@ async fn the_load_of_a_session_counts_what_waits(db: Db) -> Result<()> {
     Ok(())
 }
 
-async fn a_session_has_one_queued_and_one_running_turn(db: Db) -> Result<()> {
+async fn session_has_one_queued_and_one_running_turn(db: Db) -> Result<()> {
     with_sessions(&db, &["p"]).await?;
     queue(&db, vec![job("t1", "p")]).await?;
     let second = queue(&db, vec![job("t2", "p")]).await;
@@ -79,7 +79,7 @@ async fn a_session_has_one_queued_and_one_running_turn(db: Db) -> Result<()> {
     Ok(())
 }
 
-async fn stopping_asks_the_running_turn_and_ends_a_queued_one(db: Db) -> Result<()> {
+async fn stop_request_marks_running_turn_and_cancels_queued_one(db: Db) -> Result<()> {
     with_sessions(&db, &["p"]).await?;
     let stop = || db.write(|tx| jobs::request_stop(tx, &key("p")));
     let cancel = || db.write(|tx| jobs::cancel_queued(tx, &key("p"), NOW));
@@ -99,7 +99,7 @@ async fn stopping_asks_the_running_turn_and_ends_a_queued_one(db: Db) -> Result<
     Ok(())
 }
 
-async fn an_ended_turn_tells_what_it_used_and_said(db: Db) -> Result<()> {
+async fn ended_turn_stores_usage_reply_and_error(db: Db) -> Result<()> {
     with_sessions(&db, &["p"]).await?;
     queue(&db, vec![job("t", "p")]).await?;
     let claimed = claim(&db, claimer("one/1")).await?.unwrap();
@@ -124,7 +124,7 @@ async fn an_ended_turn_tells_what_it_used_and_said(db: Db) -> Result<()> {
     Ok(())
 }
 
-async fn a_steered_turn_is_answered_by_the_one_that_took_its_task_up(db: Db) -> Result<()> {
+async fn steered_turn_is_answered_by_its_last_successor(db: Db) -> Result<()> {
     with_sessions(&db, &["p"]).await?;
     db.write(|tx| messages::insert(tx, &message("m", "p", 1, "t1"))).await?;
     for (id, successor) in [("t1", "t2"), ("t2", "t3")] {
@@ -146,7 +146,7 @@ async fn a_steered_turn_is_answered_by_the_one_that_took_its_task_up(db: Db) -> 
     Ok(())
 }
 
-async fn turns_are_listed_newest_first(db: Db) -> Result<()> {
+async fn jobs_are_listed_newest_first_and_filtered(db: Db) -> Result<()> {
     with_sessions(&db, &["p", "q", "r"]).await?;
     queue(&db, vec![job("t1", "p"), job("t2", "q"), job("t3", "r")]).await?;
     next(&db).await?;
@@ -165,7 +165,7 @@ async fn turns_are_listed_newest_first(db: Db) -> Result<()> {
     .await
 }
 
-async fn a_held_turn_waits_until_a_person_writes(db: Db) -> Result<()> {
+async fn turn_held_for_a_person_is_claimed_after_resume(db: Db) -> Result<()> {
     with_sessions(&db, &["p"]).await?;
     queue(&db, vec![job("t", "p")]).await?;
     let waits = || db.read(|tx| jobs::is_held_for_person(tx, &turn("t")));

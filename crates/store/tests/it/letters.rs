@@ -11,16 +11,16 @@ use tokio::sync::Notify;
 use crate::rows::{NOW, turn};
 
 on_every_engine!(
-    letters_come_in_order_and_are_read_by_the_turn_that_ends_well,
-    a_letter_is_stored_once,
-    what_has_no_room_waits_for_the_next_turn,
-    a_letter_is_copied_once,
-    what_a_turn_showed_is_shown_again_if_it_did_not_end_well,
-    what_is_being_read_as_its_team_ends_is_settled_by_the_turn,
-    a_turn_that_fails_while_its_team_ends_leaves_nothing_queued,
+    team_messages_are_ordered_and_read_when_their_turn_succeeds,
+    team_message_is_stored_once,
+    requeued_team_message_waits_for_the_next_turn,
+    team_message_is_copied_once,
+    message_of_a_failed_turn_is_shown_again,
+    team_message_in_prompt_at_shutdown_is_settled_by_turn,
+    turn_failing_during_team_end_leaves_no_queued_message,
 );
 
-async fn what_is_being_read_as_its_team_ends_is_settled_by_the_turn(db: Db) -> Result<()> {
+async fn team_message_in_prompt_at_shutdown_is_settled_by_turn(db: Db) -> Result<()> {
     post(&db, vec![letter("a", "bob"), letter("b", "cat"), letter("c", "bob"), letter("d", "lead")]).await?;
     show(&db, "a", "t1").await?;
     show(&db, "b", "t2").await?;
@@ -51,7 +51,7 @@ async fn what_is_being_read_as_its_team_ends_is_settled_by_the_turn(db: Db) -> R
     Ok(())
 }
 
-async fn what_has_no_room_waits_for_the_next_turn(db: Db) -> Result<()> {
+async fn requeued_team_message_waits_for_the_next_turn(db: Db) -> Result<()> {
     post(&db, vec![letter("a", "bob"), letter("b", "bob"), letter("c", "lead")]).await?;
     for id in ["a", "b", "c"] {
         show(&db, id, "t1").await?;
@@ -120,7 +120,7 @@ async fn show(db: &Db, id: &'static str, of: &'static str) -> Result<()> {
     db.write(move |tx| team_messages::mark_in_prompt(tx, &TeamMessageId::new(id), &turn(of), NOW)).await
 }
 
-async fn letters_come_in_order_and_are_read_by_the_turn_that_ends_well(db: Db) -> Result<()> {
+async fn team_messages_are_ordered_and_read_when_their_turn_succeeds(db: Db) -> Result<()> {
     post(&db, vec![letter("c", "bob"), letter("a", "bob"), letter("b", "bob"), letter("d", "cat")]).await?;
     assert_eq!(due(&db, "bob", "t1").await?, ["c", "a", "b"], "as they were written");
     show(&db, "c", "t1").await?;
@@ -142,7 +142,7 @@ async fn letters_come_in_order_and_are_read_by_the_turn_that_ends_well(db: Db) -
     Ok(())
 }
 
-async fn a_letter_is_stored_once(db: Db) -> Result<()> {
+async fn team_message_is_stored_once(db: Db) -> Result<()> {
     assert_eq!(post(&db, vec![letter("a", "bob"), letter("a", "bob")]).await?, [true, false]);
     assert_eq!(due(&db, "bob", "t1").await?, ["a"]);
     let stored = db.read(|tx| team_messages::get(tx, &TeamMessageId::new("a"))).await?;
@@ -150,7 +150,7 @@ async fn a_letter_is_stored_once(db: Db) -> Result<()> {
     Ok(())
 }
 
-async fn a_letter_is_copied_once(db: Db) -> Result<()> {
+async fn team_message_is_copied_once(db: Db) -> Result<()> {
     post(&db, vec![letter("b", "bob"), letter("a", "cat")]).await?;
     let left = |limit| db.read(move |tx| team_messages::list_uncopied(tx, &TeamId::new("t"), limit));
     assert_eq!(ids(&left(9).await?), ["b", "a"], "in order");
@@ -161,7 +161,7 @@ async fn a_letter_is_copied_once(db: Db) -> Result<()> {
     Ok(())
 }
 
-async fn what_a_turn_showed_is_shown_again_if_it_did_not_end_well(db: Db) -> Result<()> {
+async fn message_of_a_failed_turn_is_shown_again(db: Db) -> Result<()> {
     post(&db, vec![letter("a", "bob")]).await?;
     show(&db, "a", "t1").await?;
     show(&db, "a", "t2").await?;
@@ -174,7 +174,7 @@ async fn what_a_turn_showed_is_shown_again_if_it_did_not_end_well(db: Db) -> Res
     Ok(())
 }
 
-async fn a_turn_that_fails_while_its_team_ends_leaves_nothing_queued(db: Db) -> Result<()> {
+async fn turn_failing_during_team_end_leaves_no_queued_message(db: Db) -> Result<()> {
     post(&db, vec![letter("a", "bob")]).await?;
     show(&db, "a", "t1").await?;
     let started_signal = Arc::new(Notify::new());

@@ -8,11 +8,11 @@ use crate::rounds::round;
 use crate::rows::{key, message, with_sessions};
 
 on_every_engine!(
-    an_image_is_kept_with_its_message_and_once,
-    an_image_is_gone_when_no_message_shows_it_any_more,
-    a_message_that_is_not_stored_leaves_no_image,
-    a_message_can_show_what_another_brought,
-    an_image_of_a_round_is_there_for_each_of_its_agents_until_the_round_is_closed,
+    image_of_several_messages_is_stored_once,
+    image_is_removed_with_its_last_message,
+    refused_message_leaves_no_image,
+    message_can_reference_an_image_of_another_message,
+    broadcast_image_is_kept_until_the_broadcast_is_closed,
 );
 
 fn image(content: &str) -> Image {
@@ -38,7 +38,7 @@ async fn is_kept(db: &Db, image: &Image) -> Result<bool> {
     Ok(found.is_some())
 }
 
-async fn an_image_is_kept_with_its_message_and_once(db: Db) -> Result<()> {
+async fn image_of_several_messages_is_stored_once(db: Db) -> Result<()> {
     with_sessions(&db, &["p", "q"]).await?;
     let (cat, dog) = (image("cat"), image("dog"));
     let rows = vec![
@@ -55,7 +55,7 @@ async fn an_image_is_kept_with_its_message_and_once(db: Db) -> Result<()> {
     Ok(())
 }
 
-async fn an_image_is_gone_when_no_message_shows_it_any_more(db: Db) -> Result<()> {
+async fn image_is_removed_with_its_last_message(db: Db) -> Result<()> {
     with_sessions(&db, &["p", "q"]).await?;
     let (shared, own) = (image("shared"), image("own"));
     let rows = vec![
@@ -72,7 +72,7 @@ async fn an_image_is_gone_when_no_message_shows_it_any_more(db: Db) -> Result<()
     Ok(())
 }
 
-async fn a_message_that_is_not_stored_leaves_no_image(db: Db) -> Result<()> {
+async fn refused_message_leaves_no_image(db: Db) -> Result<()> {
     with_sessions(&db, &["p"]).await?;
     let cat = image("cat");
     store(&db, vec![message("m1", "p", 1, "t")]).await?;
@@ -84,7 +84,7 @@ async fn a_message_that_is_not_stored_leaves_no_image(db: Db) -> Result<()> {
     Ok(())
 }
 
-async fn a_message_can_show_what_another_brought(db: Db) -> Result<()> {
+async fn message_can_reference_an_image_of_another_message(db: Db) -> Result<()> {
     with_sessions(&db, &["p", "q"]).await?;
     let cat = image("cat");
     let first = showing("m1", "p", 1, std::slice::from_ref(&cat));
@@ -96,7 +96,7 @@ async fn a_message_can_show_what_another_brought(db: Db) -> Result<()> {
     Ok(())
 }
 
-async fn an_image_of_a_round_is_there_for_each_of_its_agents_until_the_round_is_closed(db: Db) -> Result<()> {
+async fn broadcast_image_is_kept_until_the_broadcast_is_closed(db: Db) -> Result<()> {
     with_sessions(&db, &["p", "q"]).await?;
     let cat = image("cat");
     let shown = Broadcast { parts: showing("m", "p", 1, &[cat.clone(), cat.clone()]).parts, ..round("r") };

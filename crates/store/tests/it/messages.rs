@@ -9,22 +9,22 @@ use serde_json::json;
 use crate::rows::{NOW, address, agent, job, key, message, session, turn, with_sessions};
 
 on_every_engine!(
-    a_message_comes_back_whole,
-    any_text_survives,
-    an_idempotency_key_is_taken_once_per_session,
-    the_newest_key_of_a_session_is_found,
-    two_messages_never_share_a_ticket,
-    what_waits_moves_behind_what_was_stored_meanwhile,
-    history_is_in_ticket_order_without_what_waits,
-    a_page_shows_one_id_of_a_session_without_what_waits,
-    who_has_written_from_an_address_is_known_until_the_session_begins_anew,
+    message_round_trips_with_all_fields,
+    text_of_any_content_round_trips,
+    idempotency_key_is_unique_per_session,
+    newest_idempotency_key_of_a_session_is_found,
+    message_positions_are_unique_per_session,
+    queued_messages_move_behind_messages_stored_meanwhile,
+    history_is_ordered_by_position_without_queued_messages,
+    message_page_shows_one_session_id_without_queued_messages,
+    sender_address_is_known_until_session_id_is_renewed,
 );
 
 async fn store(db: &Db, rows: Vec<SessionMessage>) -> Result<()> {
     db.write(move |tx| rows.iter().try_for_each(|row| messages::insert(tx, row))).await
 }
 
-async fn a_message_comes_back_whole(db: Db) -> Result<()> {
+async fn message_round_trips_with_all_fields(db: Db) -> Result<()> {
     with_sessions(&db, &["p"]).await?;
     let call = ToolCall { id: "c1".into(), name: "read".into(), arguments: json!({ "path": "ä\u{0}" }) };
     let parts = vec![
@@ -57,7 +57,7 @@ async fn a_message_comes_back_whole(db: Db) -> Result<()> {
     Ok(())
 }
 
-async fn any_text_survives(db: Db) -> Result<()> {
+async fn text_of_any_content_round_trips(db: Db) -> Result<()> {
     with_sessions(&db, &["p"]).await?;
     let huge = "дом 家 🏠\r\n".repeat(400_000);
     let texts = [huge.as_str(), "", "'; DROP TABLE messages; --", "$1 ?1 %s \\ \u{fffd}\u{202e}", "a\u{0}b"];
@@ -76,7 +76,7 @@ async fn any_text_survives(db: Db) -> Result<()> {
     Ok(())
 }
 
-async fn an_idempotency_key_is_taken_once_per_session(db: Db) -> Result<()> {
+async fn idempotency_key_is_unique_per_session(db: Db) -> Result<()> {
     with_sessions(&db, &["p", "q"]).await?;
     let keyed = |id, peer, ticket| SessionMessage {
         idempotency_key: Some("k".into()),
@@ -96,7 +96,7 @@ async fn an_idempotency_key_is_taken_once_per_session(db: Db) -> Result<()> {
     .await
 }
 
-async fn the_newest_key_of_a_session_is_found(db: Db) -> Result<()> {
+async fn newest_idempotency_key_of_a_session_is_found(db: Db) -> Result<()> {
     with_sessions(&db, &["p", "q"]).await?;
     let keyed = |id: &str, peer, ticket, begin: &str| SessionMessage {
         idempotency_key: Some(format!("{begin}-{id}")),
@@ -119,7 +119,7 @@ async fn the_newest_key_of_a_session_is_found(db: Db) -> Result<()> {
     .await
 }
 
-async fn two_messages_never_share_a_ticket(db: Db) -> Result<()> {
+async fn message_positions_are_unique_per_session(db: Db) -> Result<()> {
     with_sessions(&db, &["p"]).await?;
     store(&db, vec![message("m1", "p", 1, "t")]).await?;
     let again = store(&db, vec![message("m2", "p", 1, "t")]).await;
@@ -129,7 +129,7 @@ async fn two_messages_never_share_a_ticket(db: Db) -> Result<()> {
     Ok(())
 }
 
-async fn what_waits_moves_behind_what_was_stored_meanwhile(db: Db) -> Result<()> {
+async fn queued_messages_move_behind_messages_stored_meanwhile(db: Db) -> Result<()> {
     with_sessions(&db, &["p"]).await?;
     let rows = [("a", 1, "old"), ("b", 2, "waits"), ("c", 3, "old"), ("d", 4, "waits"), ("e", 5, "old")];
     store(&db, rows.map(|(id, ticket, of)| message(id, "p", ticket, of)).to_vec()).await?;
@@ -147,7 +147,7 @@ async fn what_waits_moves_behind_what_was_stored_meanwhile(db: Db) -> Result<()>
     Ok(())
 }
 
-async fn history_is_in_ticket_order_without_what_waits(db: Db) -> Result<()> {
+async fn history_is_ordered_by_position_without_queued_messages(db: Db) -> Result<()> {
     with_sessions(&db, &["p", "q"]).await?;
     let mut rows: Vec<_> = [("c", 3, "t1"), ("a", 1, "t1"), ("b", 2, "t2"), ("d", 4, "t1")]
         .map(|(id, n, of)| message(id, "p", n, of))
@@ -170,7 +170,7 @@ async fn history_is_in_ticket_order_without_what_waits(db: Db) -> Result<()> {
     .await
 }
 
-async fn a_page_shows_one_id_of_a_session_without_what_waits(db: Db) -> Result<()> {
+async fn message_page_shows_one_session_id_without_queued_messages(db: Db) -> Result<()> {
     with_sessions(&db, &["p"]).await?;
     let old = SessionMessage { session_id: SessionId::new("p-0"), ..message("old", "p", 1, "t0") };
     let mut rows = vec![old];
@@ -193,7 +193,7 @@ async fn a_page_shows_one_id_of_a_session_without_what_waits(db: Db) -> Result<(
     .await
 }
 
-async fn who_has_written_from_an_address_is_known_until_the_session_begins_anew(db: Db) -> Result<()> {
+async fn sender_address_is_known_until_session_id_is_renewed(db: Db) -> Result<()> {
     with_sessions(&db, &["p"]).await?;
     let from = |peer: &str| ChatAddress { peer: peer.into(), ..address() };
     let is_written = |peer: &str| {

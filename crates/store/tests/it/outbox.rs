@@ -8,13 +8,13 @@ use polyclaw_store::{Db, Error, Result};
 use crate::rows::{ENDED, LEASE_MS, NOW, parcel};
 
 on_every_engine!(
-    a_session_s_parts_leave_in_order,
-    a_part_is_begun_by_one_node,
-    a_part_is_pushed_once,
-    what_became_of_a_part_is_stored,
-    a_part_whose_sender_died_is_found_and_no_other,
-    the_list_keeps_to_its_state_and_pages,
-    a_part_is_due_at_the_node_that_has_its_account,
+    outbox_parts_of_a_session_are_sent_in_order,
+    outbox_part_is_marked_sending_by_one_node,
+    outbox_part_key_is_unique,
+    delivery_outcome_of_a_part_is_stored,
+    outbox_orphans_of_dead_senders_are_found,
+    outbox_list_is_filtered_by_state_and_paginated,
+    outbox_part_is_due_only_at_account_lease_holder,
 );
 
 async fn push(db: &Db, parcels: Vec<OutboxMessage>) -> Result<()> {
@@ -44,7 +44,7 @@ async fn settle(db: &Db, id: &'static str, state: OutboxState, next_at: Millis) 
     db.write(move |tx| outbox::record_outcome(tx, &OutboxId::new(id), &outcome, NOW.plus(1))).await
 }
 
-async fn a_session_s_parts_leave_in_order(db: Db) -> Result<()> {
+async fn outbox_parts_of_a_session_are_sent_in_order(db: Db) -> Result<()> {
     assert_eq!(next_due(&db).await?, None);
     let later = OutboxMessage { created_at: NOW.plus(5), ..parcel("03", "q") };
     push(&db, vec![parcel("01", "p"), parcel("02", "p"), later]).await?;
@@ -66,7 +66,7 @@ async fn a_session_s_parts_leave_in_order(db: Db) -> Result<()> {
     Ok(())
 }
 
-async fn a_part_is_begun_by_one_node(db: Db) -> Result<()> {
+async fn outbox_part_is_marked_sending_by_one_node(db: Db) -> Result<()> {
     push(&db, vec![parcel("01", "p")]).await?;
     let nodes = ["a/1", "b/1", "c/1", "d/1", "e/1", "f/1", "g/1", "h/1"];
     let tries = nodes.map(|node| {
@@ -84,14 +84,14 @@ async fn a_part_is_begun_by_one_node(db: Db) -> Result<()> {
     Ok(())
 }
 
-async fn a_part_is_pushed_once(db: Db) -> Result<()> {
+async fn outbox_part_key_is_unique(db: Db) -> Result<()> {
     push(&db, vec![parcel("01", "p")]).await?;
     let again = push(&db, vec![OutboxMessage { part_key: "part-01".into(), ..parcel("02", "p") }]).await;
     assert!(matches!(again, Err(Error::Conflict(_))), "{again:?}");
     Ok(())
 }
 
-async fn what_became_of_a_part_is_stored(db: Db) -> Result<()> {
+async fn delivery_outcome_of_a_part_is_stored(db: Db) -> Result<()> {
     push(&db, vec![parcel("01", "p")]).await?;
     assert!(begin(&db, "01", "one/1", LEASE_MS).await?);
     assert!(settle(&db, "01", OutboxState::Sent, NOW).await?);
@@ -110,7 +110,7 @@ async fn what_became_of_a_part_is_stored(db: Db) -> Result<()> {
     Ok(())
 }
 
-async fn a_part_whose_sender_died_is_found_and_no_other(db: Db) -> Result<()> {
+async fn outbox_orphans_of_dead_senders_are_found(db: Db) -> Result<()> {
     push(&db, vec![parcel("01", "p"), parcel("02", "q"), parcel("03", "r"), parcel("04", "s")]).await?;
     assert!(begin(&db, "01", "one/1", LEASE_MS).await?);
     assert!(begin(&db, "02", "two_/1", LEASE_MS).await?);
@@ -134,7 +134,7 @@ async fn a_part_whose_sender_died_is_found_and_no_other(db: Db) -> Result<()> {
     Ok(())
 }
 
-async fn the_list_keeps_to_its_state_and_pages(db: Db) -> Result<()> {
+async fn outbox_list_is_filtered_by_state_and_paginated(db: Db) -> Result<()> {
     push(&db, ["01", "02", "03"].map(|id| parcel(id, id)).to_vec()).await?;
     assert!(begin(&db, "02", "one/1", LEASE_MS).await?);
     db.read(|tx| {
@@ -149,7 +149,7 @@ async fn the_list_keeps_to_its_state_and_pages(db: Db) -> Result<()> {
     .await
 }
 
-async fn a_part_is_due_at_the_node_that_has_its_account(db: Db) -> Result<()> {
+async fn outbox_part_is_due_only_at_account_lease_holder(db: Db) -> Result<()> {
     push(&db, vec![parcel("01", "p"), parcel("02", "q")]).await?;
     let address = parcel("01", "p").address;
     let account = (address.channel, address.account);

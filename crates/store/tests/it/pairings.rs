@@ -7,11 +7,11 @@ use polyclaw_store::{Db, Error, Result};
 use crate::rows::{NOW, address};
 
 on_every_engine!(
-    a_stranger_waits_with_one_code,
-    three_wait_at_most_for_each_account,
-    a_code_lets_in_once_and_in_time,
-    who_is_let_in_can_be_put_out,
-    the_database_keeps_the_number_of_places
+    unknown_sender_has_one_pending_pairing_code,
+    at_most_three_pairings_are_pending_per_account,
+    pairing_code_is_approved_once_before_expiry,
+    approved_pairing_can_be_revoked,
+    database_constraints_limit_pending_pairings
 );
 
 fn sender(id: &str, account: &str) -> PairingSender {
@@ -37,7 +37,7 @@ async fn begin(db: &Db, id: &str, account: &str, at: Millis) -> Result<bool> {
     db.write(move |tx| pairings::insert_pending(tx, &wanted, at)).await
 }
 
-async fn a_stranger_waits_with_one_code(db: Db) -> Result<()> {
+async fn unknown_sender_has_one_pending_pairing_code(db: Db) -> Result<()> {
     let code = pairing(sender("1", "a")).code;
     let waiting = |at: Millis| db.read(move |tx| pairings::find_pending_code(tx, &sender("1", "a"), at));
     assert_eq!(waiting(NOW).await?, None);
@@ -51,7 +51,7 @@ async fn a_stranger_waits_with_one_code(db: Db) -> Result<()> {
     Ok(())
 }
 
-async fn three_wait_at_most_for_each_account(db: Db) -> Result<()> {
+async fn at_most_three_pairings_are_pending_per_account(db: Db) -> Result<()> {
     for n in 0..MAX_PENDING_CODES {
         assert!(begin(&db, &n.to_string(), "a", NOW).await?);
     }
@@ -65,7 +65,7 @@ async fn three_wait_at_most_for_each_account(db: Db) -> Result<()> {
     Ok(())
 }
 
-async fn a_code_lets_in_once_and_in_time(db: Db) -> Result<()> {
+async fn pairing_code_is_approved_once_before_expiry(db: Db) -> Result<()> {
     let (one, two) = (sender("1", "a"), sender("2", "a"));
     let codes = (pairing(one.clone()).code, pairing(two.clone()).code);
     begin(&db, "1", "a", NOW).await?;
@@ -83,7 +83,7 @@ async fn a_code_lets_in_once_and_in_time(db: Db) -> Result<()> {
     Ok(())
 }
 
-async fn who_is_let_in_can_be_put_out(db: Db) -> Result<()> {
+async fn approved_pairing_can_be_revoked(db: Db) -> Result<()> {
     begin(&db, "1", "a", NOW).await?;
     let code = pairing(sender("1", "a")).code;
     db.write(move |tx| pairings::approve(tx, &code, NOW)).await?;
@@ -93,7 +93,7 @@ async fn who_is_let_in_can_be_put_out(db: Db) -> Result<()> {
     Ok(())
 }
 
-async fn the_database_keeps_the_number_of_places(db: Db) -> Result<()> {
+async fn database_constraints_limit_pending_pairings(db: Db) -> Result<()> {
     let fourth = db.write(|tx| {
         tx.execute(
             "INSERT INTO pairings (channel, account, sender, code, state, slot, address_json, notified_at, created_at,

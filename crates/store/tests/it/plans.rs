@@ -266,7 +266,7 @@ fn scans_a_table(line: &str) -> bool {
 }
 
 #[test]
-fn on_sqlite_hot_queries_search_by_their_index() {
+fn hot_queries_use_their_indexes_on_sqlite() {
     let file = File::new();
     let db = file.open().unwrap();
     drive(async {
@@ -283,7 +283,7 @@ fn on_sqlite_hot_queries_search_by_their_index() {
 }
 
 #[test]
-fn on_postgres_hot_queries_never_read_a_whole_table() {
+fn hot_queries_never_scan_a_table_on_postgres() {
     let db = Shared::new().open().unwrap();
     drive(async {
         fill(&db).await?;

@@ -27,14 +27,14 @@ fn connect(url: &str) -> Client {
 }
 
 /// Cuts every connection to the database but the caller's.
-fn cut_all(client: &mut Client) {
+fn terminate_other_connections(client: &mut Client) {
     const SQL: &str = "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity
         WHERE datname = current_database() AND pid <> pg_backend_pid()";
     client.execute(SQL, &[]).unwrap();
 }
 
 #[test]
-fn nodes_that_start_together_migrate_once() {
+fn nodes_starting_concurrently_migrate_once() {
     let shared = Shared::new();
     thread::scope(|scope| {
         let nodes: Vec<_> = (0..6).map(|_| scope.spawn(|| shared.open())).collect();
@@ -46,7 +46,7 @@ fn nodes_that_start_together_migrate_once() {
 }
 
 #[test]
-fn a_database_of_a_newer_build_is_refused() {
+fn database_of_a_newer_build_is_refused() {
     let shared = Shared::new();
     drop(shared.open().unwrap());
     connect(&shared.url).execute("INSERT INTO schema_version (version) VALUES (99)", &[]).unwrap();
@@ -56,7 +56,7 @@ fn a_database_of_a_newer_build_is_refused() {
 }
 
 #[test]
-fn a_server_that_is_away_is_told_as_unavailable() {
+fn unreachable_postgres_is_a_transient_error() {
     let port = polyclaw_testkit::free_port();
     let url = format!("postgres://postgres@127.0.0.1:{port}/nothing");
     let away = Db::open(&DbTarget::Postgres { url, connections: 1 }).map(drop).unwrap_err();
@@ -66,7 +66,7 @@ fn a_server_that_is_away_is_told_as_unavailable() {
 }
 
 #[test]
-fn a_deadlock_is_tried_again() {
+fn deadlocked_transaction_is_retried() {
     let db = Shared::new().open().unwrap();
     drive(async {
         with_sessions(&db, &["p", "q"]).await?;
@@ -97,13 +97,13 @@ fn a_deadlock_is_tried_again() {
 }
 
 #[test]
-fn connections_that_were_cut_are_made_again() {
+fn closed_connections_are_reopened() {
     let shared = Shared::new();
     let db = shared.open().unwrap();
     let mut other = connect(&shared.url);
     drive(async { with_sessions(&db, &["p"]).await });
     for round in 0..3 {
-        cut_all(&mut other);
+        terminate_other_connections(&mut other);
         drive(async {
             let writes: Vec<_> = (0..8)
                 .map(|n| {
@@ -127,7 +127,7 @@ fn connections_that_were_cut_are_made_again() {
 }
 
 #[test]
-fn a_connection_cut_inside_a_transaction_runs_it_again() {
+fn connection_closed_inside_a_transaction_is_retried() {
     let shared = Shared::new();
     let db = shared.open().unwrap();
     let (url, mut cut) = (shared.url.clone(), false);
@@ -135,7 +135,7 @@ fn a_connection_cut_inside_a_transaction_runs_it_again() {
         let runs = db.write(move |tx| {
             sessions::ensure(tx, &session("p"))?;
             if !std::mem::replace(&mut cut, true) {
-                cut_all(&mut connect(&url));
+                terminate_other_connections(&mut connect(&url));
             }
             sessions::ensure(tx, &session("q")).map(drop)
         });
@@ -146,7 +146,7 @@ fn a_connection_cut_inside_a_transaction_runs_it_again() {
 }
 
 #[test]
-fn a_commit_that_did_not_arrive_is_run_again() {
+fn transaction_whose_commit_never_arrived_is_retried() {
     let shared = Shared::new();
     let db = shared.open().unwrap();
     let runs = Arc::new(AtomicUsize::new(0));
@@ -155,7 +155,7 @@ fn a_commit_that_did_not_arrive_is_run_again() {
         db.write(move |tx| {
             sessions::ensure(tx, &session("p"))?;
             if counted.fetch_add(1, Ordering::SeqCst) == 0 {
-                cut_all(&mut connect(&url));
+                terminate_other_connections(&mut connect(&url));
             }
             Ok(())
         })
@@ -166,7 +166,7 @@ fn a_commit_that_did_not_arrive_is_run_again() {
 }
 
 #[test]
-fn a_commit_whose_answer_was_lost_is_known_to_have_happened() {
+fn commit_with_lost_response_is_not_run_again() {
     let shared = Shared::new();
     let (chaos, url) = ChaosProxy::in_front_of_url(&shared.url);
     let db = Db::open(&DbTarget::Postgres { url, connections: 2 }).unwrap();
@@ -191,7 +191,7 @@ fn a_commit_whose_answer_was_lost_is_known_to_have_happened() {
 }
 
 #[test]
-fn a_commit_in_doubt_is_settled_when_the_database_is_back() {
+fn commit_in_doubt_is_resolved_when_the_database_returns() {
     let shared = Shared::new();
     let (chaos, url) = ChaosProxy::in_front_of_url(&shared.url);
     let db = Db::open(&DbTarget::Postgres { url, connections: 1 }).unwrap();
@@ -217,7 +217,7 @@ fn a_commit_in_doubt_is_settled_when_the_database_is_back() {
 }
 
 #[test]
-fn a_claim_does_not_wait_for_a_session_another_node_works_on() {
+fn claim_skips_session_locked_by_another_node() {
     let shared = Shared::new();
     let (one, two) = (shared.open().unwrap(), shared.open().unwrap());
     drive(async {
@@ -250,7 +250,7 @@ fn a_claim_does_not_wait_for_a_session_another_node_works_on() {
 }
 
 #[test]
-fn a_take_over_waits_for_the_step_that_is_being_stored() {
+fn take_over_waits_for_step_being_stored() {
     // Who is connected is looked up by locks, too: a transaction sees one picture of `pg_stat_activity` to its end.
     const WAITING: &str = "SELECT COUNT(*) FROM pg_locks WHERE NOT granted AND locktype = 'transactionid'
         AND pid IN (SELECT pid FROM pg_locks
@@ -288,7 +288,7 @@ fn a_take_over_waits_for_the_step_that_is_being_stored() {
 }
 
 #[test]
-fn what_one_node_says_another_hears() {
+fn node_signals_reach_other_nodes_on_commit_only() {
     let shared = Shared::new();
     let (one, two) = (shared.open().unwrap(), shared.open().unwrap());
     drive(async {
@@ -339,7 +339,7 @@ struct Floor {
 }
 
 #[test]
-fn two_nodes_claim_every_job_once_and_never_two_of_a_session() {
+fn two_nodes_claim_each_job_once_and_one_per_session() {
     let shared = Shared::new();
     let nodes = [shared.open().unwrap(), shared.open().unwrap()];
     drive(async {

@@ -37,7 +37,7 @@ pub fn instance(id: &str, name: &str, port: u16) -> InstanceRecord {
 }
 
 #[test]
-fn names_and_ports_belong_to_one_active_instance() {
+fn names_and_ports_are_unique_among_active_instances() {
     on_registry(|db| async move {
         db.write(|tx| {
             let one = instance("1", "a", 1001);
@@ -68,7 +68,7 @@ fn names_and_ports_belong_to_one_active_instance() {
 }
 
 #[test]
-fn asking_for_anything_closes_the_breaker_and_forgets_the_crashes() {
+fn setting_desired_state_closes_breaker_and_clears_crashes() {
     on_registry(|db| async move {
         db.write(|tx| {
             let one = instance("1", "a", 1001);
@@ -99,7 +99,7 @@ fn asking_for_anything_closes_the_breaker_and_forgets_the_crashes() {
 }
 
 #[test]
-fn a_revoked_token_is_not_found_and_an_instance_has_one() {
+fn revoked_token_is_not_found_and_instance_has_one_token() {
     on_registry(|db| async move {
         db.write(|tx| {
             let one = instance("1", "a", 1001);
@@ -138,7 +138,7 @@ fn a_revoked_token_is_not_found_and_an_instance_has_one() {
 }
 
 #[test]
-fn a_key_is_answered_once_and_remembered_for_its_time() {
+fn idempotency_key_returns_first_response_until_it_expires() {
     on_registry(|db| async move {
         db.write(|tx| {
             let call = |request: &str| IdempotentCall {
@@ -171,7 +171,7 @@ fn a_key_is_answered_once_and_remembered_for_its_time() {
 }
 
 #[test]
-fn the_audit_is_a_chain() {
+fn audit_entries_form_a_verifiable_chain() {
     on_registry(|db| async move {
         db.write(|tx| {
             for n in 0..5 {
@@ -198,7 +198,7 @@ fn the_audit_is_a_chain() {
 }
 
 #[test]
-fn an_import_is_known_again_while_its_instance_is_there_and_undone_where_its_maker_died() {
+fn finished_import_is_found_and_unfinished_one_rolled_back() {
     on_registry(|db| async move {
         db.write(|tx| {
             imports::insert_running(tx, "1", ("/x/openclaw.json", "d"), NOW)?;

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use crate::rows::{NOW, address, agent, key, turn};
 
-on_every_engine!(a_round_is_open_until_it_is_closed, a_seat_is_taken_once);
+on_every_engine!(broadcast_is_open_until_it_is_closed, broadcast_target_outcome_is_recorded_once);
 
 pub fn round(id: &str) -> Broadcast {
     let target_of = |name: &str| BroadcastTarget { agent: agent(name), session: key(name), outcome: None };
@@ -23,7 +23,7 @@ pub fn round(id: &str) -> Broadcast {
     }
 }
 
-async fn a_round_is_open_until_it_is_closed(db: Db) -> Result<()> {
+async fn broadcast_is_open_until_it_is_closed(db: Db) -> Result<()> {
     for id in ["r2", "r1"] {
         db.write(move |tx| broadcasts::insert(tx, &round(id))).await?;
     }
@@ -42,7 +42,7 @@ async fn a_round_is_open_until_it_is_closed(db: Db) -> Result<()> {
     Ok(())
 }
 
-async fn a_seat_is_taken_once(db: Db) -> Result<()> {
+async fn broadcast_target_outcome_is_recorded_once(db: Db) -> Result<()> {
     db.write(|tx| broadcasts::insert(tx, &round("r"))).await?;
     for taken in [TargetOutcome::Turn(turn("t1")), TargetOutcome::Turn(turn("t2")), TargetOutcome::Refused] {
         db.write(move |tx| broadcasts::record_target_outcome(tx, "r", 0, &taken)).await?;

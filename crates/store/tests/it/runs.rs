@@ -6,12 +6,12 @@ use polyclaw_store::{Db, Error, Result, runs};
 use crate::rows::{NOW, address, key, turn};
 
 on_every_engine!(
-    a_run_is_found_from_both_ends_and_ends_once,
-    a_child_works_on_one_thing_at_a_time,
-    a_session_is_put_away_only_after_its_end_was_told,
-    a_held_announce_is_there_until_a_person_decides,
-    delegates_at_work_are_counted_by_pair,
-    a_run_knows_whether_its_owner_is_still_at_what_it_was_begun_for
+    run_is_found_by_child_and_owner_and_ends_once,
+    child_session_has_one_running_run,
+    cleanup_is_due_only_after_the_announce,
+    held_announce_is_listed_until_released,
+    running_delegates_are_counted_by_agent_pair,
+    run_detects_that_it_outlived_its_owner
 );
 
 pub fn run(id: &str, child: &str, deadline: Option<Millis>) -> SubagentRun {
@@ -44,7 +44,7 @@ async fn insert(db: &Db, run: SubagentRun) -> Result<()> {
     db.write(move |tx| runs::insert(tx, &run)).await
 }
 
-async fn a_run_is_found_from_both_ends_and_ends_once(db: Db) -> Result<()> {
+async fn run_is_found_by_child_and_owner_and_ends_once(db: Db) -> Result<()> {
     let stored = run("r1", "a", Some(NOW));
     insert(&db, stored.clone()).await?;
     insert(&db, run("r2", "b", None)).await?;
@@ -74,7 +74,7 @@ async fn a_run_is_found_from_both_ends_and_ends_once(db: Db) -> Result<()> {
     Ok(())
 }
 
-async fn a_child_works_on_one_thing_at_a_time(db: Db) -> Result<()> {
+async fn child_session_has_one_running_run(db: Db) -> Result<()> {
     insert(&db, run("r1", "a", None)).await?;
     assert!(matches!(insert(&db, run("r2", "a", None)).await, Err(Error::Conflict(_))));
     db.write(|tx| runs::end_run(tx, &RunId::new("r1"), RunStatus::Error, &RunOutcome::default(), NOW))
@@ -93,7 +93,7 @@ async fn due(db: &Db, at: Millis) -> Result<Vec<String>> {
     Ok(due.into_iter().map(|run| run.id.to_string()).collect())
 }
 
-async fn a_session_is_put_away_only_after_its_end_was_told(db: Db) -> Result<()> {
+async fn cleanup_is_due_only_after_the_announce(db: Db) -> Result<()> {
     insert(&db, run("gone", "a", None)).await?;
     let kept = SubagentRun { is_deleted_after: false, ..run("kept", "b", None) };
     insert(&db, SubagentRun { archive_after_ms: Some(1_000), ..kept.clone() }).await?;
@@ -118,7 +118,7 @@ async fn a_session_is_put_away_only_after_its_end_was_told(db: Db) -> Result<()>
     Ok(())
 }
 
-async fn a_held_announce_is_there_until_a_person_decides(db: Db) -> Result<()> {
+async fn held_announce_is_listed_until_released(db: Db) -> Result<()> {
     for (id, child) in [("r1", "a"), ("r2", "b"), ("r3", "c")] {
         insert(&db, run(id, child, None)).await?;
     }
@@ -140,7 +140,7 @@ async fn a_held_announce_is_there_until_a_person_decides(db: Db) -> Result<()> {
     Ok(())
 }
 
-async fn delegates_at_work_are_counted_by_pair(db: Db) -> Result<()> {
+async fn running_delegates_are_counted_by_agent_pair(db: Db) -> Result<()> {
     let other = AgentId::parse("other").unwrap();
     for (id, child) in [("r1", "a"), ("r2", "b"), ("r3", "c")] {
         let run = SubagentRun { kind: RunKind::Delegate, agent: other.clone(), ..run(id, child, None) };
@@ -152,7 +152,7 @@ async fn delegates_at_work_are_counted_by_pair(db: Db) -> Result<()> {
     Ok(())
 }
 
-async fn a_run_knows_whether_its_owner_is_still_at_what_it_was_begun_for(db: Db) -> Result<()> {
+async fn run_detects_that_it_outlived_its_owner(db: Db) -> Result<()> {
     // The owner works on a run of its own, and begins another for it.
     let above = SubagentRun { owner: key("person"), ..run("r1", "owner", None) };
     let audience = RunAudience { session_key: key("person"), turn_id: turn("t"), addresses: vec![address()] };

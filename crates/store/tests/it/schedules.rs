@@ -7,8 +7,8 @@ use polyclaw_store::{Db, Result};
 use crate::rows::NOW;
 
 on_every_engine!(
-    a_schedule_begins_when_it_is_first_seen_and_never_goes_back,
-    an_errand_is_kept_as_it_was_made_until_it_is_changed_or_removed,
+    last_due_time_starts_at_first_sight_and_only_advances,
+    cron_job_is_stored_updated_and_removed,
 );
 
 async fn last(db: &Db, rule: &'static str, now: Millis) -> Result<Millis> {
@@ -19,7 +19,7 @@ async fn advance(db: &Db, due: Millis) -> Result<()> {
     db.write(move |tx| cron_jobs::advance_last_due(tx, "daily", due, NOW)).await
 }
 
-async fn a_schedule_begins_when_it_is_first_seen_and_never_goes_back(db: Db) -> Result<()> {
+async fn last_due_time_starts_at_first_sight_and_only_advances(db: Db) -> Result<()> {
     assert_eq!(db.read(|tx| cron_jobs::find_last_due(tx, "daily")).await?, None);
     assert_eq!(last(&db, "every 1d", NOW).await?, NOW);
     assert_eq!(last(&db, "every 1d", NOW.plus(5)).await?, NOW, "it was seen before");
@@ -48,7 +48,7 @@ fn job(id: &str, schedule: &str) -> CronJobConfig {
     }
 }
 
-async fn an_errand_is_kept_as_it_was_made_until_it_is_changed_or_removed(db: Db) -> Result<()> {
+async fn cron_job_is_stored_updated_and_removed(db: Db) -> Result<()> {
     let maker = CronJobCreator { agent: AgentId::main(), on_behalf_of: vec!["telegram:default:5".into()] };
     let add = |job: CronJobConfig| {
         let maker = maker.clone();

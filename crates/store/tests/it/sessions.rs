@@ -19,21 +19,21 @@ use polyclaw_store::{Db, Result, backlog, events, jobs, messages, outbox};
 use crate::rows::{NOW, agent, job, key, message, parcel, session, turn, with_sessions};
 
 on_every_engine!(
-    a_session_is_stored_once_and_comes_back_whole,
-    tickets_are_handed_out_in_order_and_never_twice,
-    the_list_keeps_to_its_filters,
-    the_list_is_newest_first_and_its_pages_stay_right_while_sessions_come_and_change,
-    what_runs_and_waits_is_counted_without_listing_it,
-    a_person_can_switch_agent_and_model_and_back,
+    session_is_created_once_and_round_trips,
+    positions_are_allocated_in_order_and_never_twice,
+    session_list_applies_its_filters,
+    session_pages_stay_stable_while_sessions_change,
+    session_counts_include_running_and_waiting_work,
+    active_agent_and_model_override_are_set_and_cleared,
     language_choice_and_detected_language_are_stored_independently,
-    a_new_id_leaves_the_old_history_behind,
-    a_deleted_session_takes_what_is_its_own_and_leaves_the_record,
-    only_sessions_at_rest_are_unused,
-    what_is_used_again_is_not_deleted,
-    sessions_of_an_account_are_found_the_last_used_first
+    renewed_session_id_excludes_old_history,
+    deleted_session_removes_its_rows_and_keeps_events,
+    only_idle_sessions_are_listed_as_unused,
+    session_used_again_is_not_deleted_as_unused,
+    sessions_of_an_account_are_listed_by_last_use
 );
 
-async fn sessions_of_an_account_are_found_the_last_used_first(db: Db) -> Result<()> {
+async fn sessions_of_an_account_are_listed_by_last_use(db: Db) -> Result<()> {
     let at = |account: &str| Some(ChatAddress { account: account.into(), ..crate::rows::address() });
     for (n, (peer, address)) in
         [("a", at("one")), ("b", at("two")), ("c", at("one")), ("d", None)].into_iter().enumerate()
@@ -54,7 +54,7 @@ async fn sessions_of_an_account_are_found_the_last_used_first(db: Db) -> Result<
     Ok(())
 }
 
-async fn a_session_is_stored_once_and_comes_back_whole(db: Db) -> Result<()> {
+async fn session_is_created_once_and_round_trips(db: Db) -> Result<()> {
     let whole = Session {
         language: ConversationLanguage {
             chosen: Some(LanguageSetting::Auto),
@@ -89,7 +89,7 @@ async fn a_session_is_stored_once_and_comes_back_whole(db: Db) -> Result<()> {
     Ok(())
 }
 
-async fn tickets_are_handed_out_in_order_and_never_twice(db: Db) -> Result<()> {
+async fn positions_are_allocated_in_order_and_never_twice(db: Db) -> Result<()> {
     with_sessions(&db, &["p", "q"]).await?;
     let take = |peer: &'static str, count| {
         let db = db.clone();
@@ -108,7 +108,7 @@ async fn tickets_are_handed_out_in_order_and_never_twice(db: Db) -> Result<()> {
     Ok(())
 }
 
-async fn the_list_keeps_to_its_filters(db: Db) -> Result<()> {
+async fn session_list_applies_its_filters(db: Db) -> Result<()> {
     with_sessions(&db, &["a", "z"]).await?;
     db.write(move |tx| {
         let ops = agent("ops");
@@ -137,9 +137,7 @@ async fn the_list_keeps_to_its_filters(db: Db) -> Result<()> {
     Ok(())
 }
 
-async fn the_list_is_newest_first_and_its_pages_stay_right_while_sessions_come_and_change(
-    db: Db,
-) -> Result<()> {
+async fn session_pages_stay_stable_while_sessions_change(db: Db) -> Result<()> {
     // Three of one moment, told apart by the bytes of their keys, and an older one.
     let peers = [("a_b", 5), ("ab", 5), ("a-b", 5), ("é", 1)];
     for (peer, at) in peers {
@@ -168,7 +166,7 @@ async fn the_list_is_newest_first_and_its_pages_stay_right_while_sessions_come_a
     Ok(())
 }
 
-async fn what_runs_and_waits_is_counted_without_listing_it(db: Db) -> Result<()> {
+async fn session_counts_include_running_and_waiting_work(db: Db) -> Result<()> {
     assert_eq!(db.read(sessions::get_counts).await?, SessionCounts::default());
     with_sessions(&db, &["p", "q"]).await?;
     db.write(|tx| {
@@ -186,7 +184,7 @@ async fn keys(db: &Db, filter: SessionFilter) -> Result<Vec<String>> {
     Ok(found.into_iter().map(|session| session.key.to_string()).collect())
 }
 
-async fn a_person_can_switch_agent_and_model_and_back(db: Db) -> Result<()> {
+async fn active_agent_and_model_override_are_set_and_cleared(db: Db) -> Result<()> {
     with_sessions(&db, &["p"]).await?;
     let model = ModelRef { provider: "openai".into(), model: "gpt-5-mini".into() };
     let picked = model.clone();
@@ -205,7 +203,7 @@ async fn a_person_can_switch_agent_and_model_and_back(db: Db) -> Result<()> {
     Ok(())
 }
 
-async fn a_new_id_leaves_the_old_history_behind(db: Db) -> Result<()> {
+async fn renewed_session_id_excludes_old_history(db: Db) -> Result<()> {
     with_sessions(&db, &["p"]).await?;
     let summary = CompactionPoint { summary: Some("so far".into()), through: 3 };
     let stored = summary.clone();
@@ -232,7 +230,7 @@ async fn a_new_id_leaves_the_old_history_behind(db: Db) -> Result<()> {
     Ok(())
 }
 
-async fn a_deleted_session_takes_what_is_its_own_and_leaves_the_record(db: Db) -> Result<()> {
+async fn deleted_session_removes_its_rows_and_keeps_events(db: Db) -> Result<()> {
     with_sessions(&db, &["p", "q"]).await?;
     db.write(|tx| {
         for peer in ["p", "q"] {
@@ -277,7 +275,7 @@ async fn unused(db: &Db, before: i64, kept: usize) -> Result<Vec<String>> {
     Ok(found.into_iter().map(|one| one.key.parts().pop().unwrap_or_default()).collect())
 }
 
-async fn only_sessions_at_rest_are_unused(db: Db) -> Result<()> {
+async fn only_idle_sessions_are_listed_as_unused(db: Db) -> Result<()> {
     for name in ["old", "queued", "waiting", "sending", "parent", "new"] {
         let updated_at = Millis(if name == "new" { 2_000 } else { 100 });
         let made = Session { updated_at, ..session(name) };
@@ -301,7 +299,7 @@ async fn only_sessions_at_rest_are_unused(db: Db) -> Result<()> {
     Ok(())
 }
 
-async fn what_is_used_again_is_not_deleted(db: Db) -> Result<()> {
+async fn session_used_again_is_not_deleted_as_unused(db: Db) -> Result<()> {
     db.write(|tx| sessions::ensure(tx, &session("p"))).await?;
     let seen = db.read(|tx| sessions::list_unused(tx, NOW.plus(1), 100, 100)).await?.remove(0);
     db.write(|tx| sessions::allocate_positions(tx, &key("p"), 1, NOW.plus(5))).await?;

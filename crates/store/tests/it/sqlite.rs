@@ -87,7 +87,7 @@ fn concurrent_writes_are_committed_together_and_fail_alone() {
 }
 
 #[test]
-fn a_reader_does_not_wait_for_the_writer() {
+fn reader_does_not_wait_for_the_writer() {
     let file = File::new();
     let db = file.open().unwrap();
     drive(async {
@@ -110,7 +110,7 @@ fn a_reader_does_not_wait_for_the_writer() {
 }
 
 #[test]
-fn what_was_written_is_there_after_a_restart() {
+fn written_rows_survive_a_restart() {
     let file = File::new();
     let db = file.open().unwrap();
     drive(async move { with_sessions(&db, &["p", "q"]).await });
@@ -137,7 +137,7 @@ fn huge(id: &'static str, ticket: i64) -> Closure<()> {
 }
 
 #[test]
-fn a_full_disk_is_told_and_writing_works_again_when_there_is_room() {
+fn writes_fail_on_full_disk_and_recover_with_space() {
     let file = File::new();
     let db = file.open().unwrap();
     drive(async {
@@ -160,7 +160,7 @@ fn a_full_disk_is_told_and_writing_works_again_when_there_is_room() {
 }
 
 #[test]
-fn nobody_is_told_that_a_write_a_full_disk_undid_was_committed() {
+fn writes_undone_by_a_full_disk_are_not_reported_committed() {
     let file = File::new();
     let db = file.open().unwrap();
     drive(async {
@@ -182,12 +182,12 @@ fn nobody_is_told_that_a_write_a_full_disk_undid_was_committed() {
 
 /// The same through the system's own refusal, in a process of its own: the limit is the process's.
 #[test]
-fn a_write_the_system_refuses_is_told_and_later_ones_work() {
+fn write_refused_by_system_fails_and_later_ones_work() {
     const CHILD: &str = "POLYCLAW_TEST_FILE_LIMIT";
     if std::env::var_os(CHILD).is_some() {
-        return under_a_file_limit();
+        return check_under_file_limit();
     }
-    let name = "sqlite::a_write_the_system_refuses_is_told_and_later_ones_work";
+    let name = "sqlite::write_refused_by_system_fails_and_later_ones_work";
     let child = Command::new("sh")
         .args(["-c", "trap '' XFSZ; exec \"$0\" --exact \"$1\""])
         .arg(std::env::current_exe().unwrap())
@@ -199,7 +199,7 @@ fn a_write_the_system_refuses_is_told_and_later_ones_work() {
     assert!(child.status.success() && text.contains("1 passed"), "{text}");
 }
 
-fn under_a_file_limit() {
+fn check_under_file_limit() {
     let file = File::new();
     let db = file.open().unwrap();
     let limit = |soft: String| {
@@ -230,7 +230,7 @@ fn under_a_file_limit() {
 }
 
 #[test]
-fn a_file_that_can_not_be_written_is_told_as_such() {
+fn read_only_file_returns_read_only_error() {
     let file = File::new();
     let db = file.open().unwrap();
     drive(async { with_sessions(&db, &["p"]).await });
@@ -246,7 +246,7 @@ fn a_file_that_can_not_be_written_is_told_as_such() {
 }
 
 #[test]
-fn a_database_of_a_newer_build_is_refused() {
+fn database_of_a_newer_build_is_refused() {
     let file = File::new();
     drop(file.open().unwrap());
     Connection::open(file.path()).unwrap().execute_batch("PRAGMA user_version = 99").unwrap();
@@ -257,7 +257,7 @@ fn a_database_of_a_newer_build_is_refused() {
 }
 
 #[test]
-fn a_file_that_is_no_database_is_refused() {
+fn file_that_is_not_a_database_is_refused() {
     let file = File::new();
     std::fs::write(file.path(), "a letter to my aunt, long enough to be taken for a header of a database")
         .unwrap();
@@ -274,7 +274,7 @@ fn is_on_disk(file: &File, text: &str) -> bool {
 }
 
 #[test]
-fn deleted_text_is_not_in_the_file_afterwards() {
+fn deleted_text_is_erased_from_the_file() {
     let file = File::new();
     let db = file.open().unwrap();
     let secret = "wherethetreasurelies";
@@ -299,7 +299,7 @@ fn deleted_text_is_not_in_the_file_afterwards() {
 }
 
 #[test]
-fn database_files_are_their_owners_alone() {
+fn database_files_are_readable_by_owner_only() {
     use std::os::unix::fs::PermissionsExt as _;
     let file = File::new();
     std::fs::write(file.path(), "").unwrap();

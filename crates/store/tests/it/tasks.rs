@@ -2,32 +2,32 @@
 //!
 //! | scenario | test |
 //! |---|---|
-//! | tasks 1, 2, 3 | `tasks::a_task_is_stored_with_all_it_was_given` |
-//! | tasks 4, 5, 12 | `tasks::tasks_are_listed_open_ones_first_and_by_what_is_asked` |
-//! | tasks 6, 7 | `tasks::a_claimed_task_has_an_owner_a_time_and_its_active_form` |
-//! | tasks 8 | `tasks::a_task_of_another_is_refused_and_stays_as_it_was` |
-//! | tasks 9 | `claims::of_two_claims_at_once_one_wins`, `meetings::who_comes_second_is_told_who_was_first` |
-//! | tasks 10 | `tasks::a_completed_task_keeps_who_did_it` |
-//! | tasks 11, 13 | `tasks::a_dependency_blocks_until_it_is_completed` |
-//! | tasks 14 | `tasks::a_chain_is_freed_link_by_link` |
-//! | tasks 15 | `tasks::what_closes_a_circle_is_refused`, `meetings::two_who_close_a_circle_together_do_not` |
-//! | tasks 16 | `tasks::two_dependencies_are_counted_down`, `meetings::two_that_end_together_free_what_waits_for_both` |
-//! | tasks 17 | `lead::tasks_are_found_by_what_was_written_on_them` |
-//! | concurrency 1 | `meetings::nobody_who_reads_waits_for_one_who_writes` |
-//! | concurrency 2 | `meetings::readers_keep_the_picture_they_began_with`, `files::readers_see_one_picture_while_others_write` |
-//! | concurrency 3, 13 | `meetings::who_comes_second_is_told_who_was_first`, `files::a_second_writer_waits_and_sees_no_error` |
-//! | concurrency 4 | `files::one_who_writes_keeps_out_others_who_write_and_nobody_else`, `meetings::nobody_who_reads_waits_for_one_who_writes` |
-//! | concurrency 5, 9 | `claims::sixty_four_claimers_in_four_processes_share_a_file`, `claims::sixty_four_claimers_in_four_processes_share_a_server` |
-//! | concurrency 6 | `meetings::who_is_refused_one_task_keeps_the_other`, `claims::what_is_cut_off_leaves_nothing_behind` |
-//! | concurrency 7 | `files::a_long_reader_keeps_no_log_from_being_moved`, `meetings::readers_keep_the_picture_they_began_with` |
-//! | concurrency 8 | `files::a_long_log_is_moved_into_the_file`, `checkpoint::a_log_that_has_grown_is_moved_and_a_short_one_is_left` |
-//! | concurrency 10, 11 | `tasks::a_task_of_another_is_refused_and_stays_as_it_was` |
-//! | concurrency 12 | `meetings::who_comes_second_is_told_who_was_first` |
-//! | concurrency 14, 15 | `busy_handler::pauses_stay_short_and_end_with_patience`, `write_lock::behind_one_that_does_not_move_nobody_waits_for_ever`, `pg::what_fails_is_tried_so_often_and_then_told`, `pg::the_loser_stays_away_longer_each_time` |
-//! | concurrency 16 | `meetings::who_is_refused_one_task_keeps_the_other`, `claims::claims_of_many_tasks_in_any_order_never_deadlock`, `postgres::two_who_take_tasks_crosswise_both_come_through` |
-//! | concurrency 17 | `meetings::who_dies_in_a_transaction_leaves_nothing_behind`, `busy_handler::one_who_waited_in_vain_is_told_and_the_next_who_writes_is_served`, `postgres::who_stands_still_in_a_transaction_is_cut_off` |
-//! | concurrency 18 | `claims::many_claimers_share_what_is_free`, `postgres::a_claim_steps_over_what_another_is_taking`, `postgres::a_pool_serves_as_many_as_it_has_connections` |
-//! | concurrency 19 | `places::a_team_has_one_connection_however_often_it_is_opened`, `places::ledgers_on_a_server_have_the_connections_that_are_there` |
+//! | tasks 1, 2, 3 | `tasks::task_is_stored_with_all_its_fields` |
+//! | tasks 4, 5, 12 | `tasks::tasks_are_listed_open_first_and_by_filter` |
+//! | tasks 6, 7 | `tasks::claimed_task_has_owner_and_lease_and_active_form` |
+//! | tasks 8 | `tasks::claim_of_a_claimed_task_is_refused_and_changes_nothing` |
+//! | tasks 9 | `claims::one_of_two_concurrent_claims_wins`, `meetings::second_claim_waits_and_names_the_first_owner` |
+//! | tasks 10 | `tasks::completed_task_keeps_who_completed_it` |
+//! | tasks 11, 13 | `tasks::dependency_blocks_until_it_is_completed` |
+//! | tasks 14 | `tasks::dependency_chain_is_unblocked_one_by_one` |
+//! | tasks 15 | `tasks::dependency_cycle_is_refused`, `meetings::concurrent_changes_cannot_create_a_dependency_cycle` |
+//! | tasks 16 | `tasks::task_is_unblocked_by_its_last_dependency`, `meetings::concurrent_ends_unblock_the_common_dependent_once` |
+//! | tasks 17 | `lead::tasks_are_filtered_by_metadata` |
+//! | concurrency 1 | `meetings::readers_do_not_wait_for_an_open_write_transaction` |
+//! | concurrency 2 | `meetings::readers_keep_the_snapshot_they_started_with`, `files::readers_see_a_consistent_snapshot_while_others_write` |
+//! | concurrency 3, 13 | `meetings::second_claim_waits_and_names_the_first_owner`, `files::second_writer_waits_without_an_error` |
+//! | concurrency 4 | `files::write_transaction_blocks_writers_but_not_readers`, `meetings::readers_do_not_wait_for_an_open_write_transaction` |
+//! | concurrency 5, 9 | `claims::sixty_four_claimers_in_four_processes_share_a_ledger_file`, `claims::sixty_four_claimers_in_four_processes_share_a_postgres_ledger` |
+//! | concurrency 6 | `meetings::transaction_refused_one_task_keeps_its_other_claim`, `claims::rolled_back_claim_leaves_nothing_behind` |
+//! | concurrency 7 | `files::long_reader_only_delays_the_wal_checkpoint`, `meetings::readers_keep_the_snapshot_they_started_with` |
+//! | concurrency 8 | `files::long_wal_is_checkpointed_into_the_file`, `checkpoint::grown_wal_is_checkpointed_and_short_one_is_left` |
+//! | concurrency 10, 11 | `tasks::claim_of_a_claimed_task_is_refused_and_changes_nothing` |
+//! | concurrency 12 | `meetings::second_claim_waits_and_names_the_first_owner` |
+//! | concurrency 14, 15 | `busy_handler::busy_pauses_stay_short_and_end_at_the_timeout`, `write_lock::stuck_lock_holder_delays_writers_only_until_timeout`, `pg::transient_errors_are_retried_up_to_their_limit`, `pg::deadlock_backoff_grows_up_to_its_limit` |
+//! | concurrency 16 | `meetings::transaction_refused_one_task_keeps_its_other_claim`, `claims::claims_of_many_tasks_in_any_order_do_not_deadlock`, `postgres::crosswise_claims_deadlock_and_both_complete_after_retry` |
+//! | concurrency 17 | `meetings::process_death_in_a_transaction_leaves_nothing_behind`, `busy_handler::busy_timeout_is_an_error_and_next_write_succeeds`, `postgres::idle_transaction_is_ended_and_its_task_claimed_by_another` |
+//! | concurrency 18 | `claims::concurrent_claimers_claim_each_free_task_once`, `postgres::claim_skips_task_locked_by_another_claim`, `postgres::pool_runs_one_transaction_per_connection_at_a_time` |
+//! | concurrency 19 | `places::ledger_file_of_a_team_is_opened_once`, `places::postgres_ledgers_share_the_existing_connections` |
 
 mod claims;
 mod files;
@@ -52,28 +52,28 @@ use serde_json::json;
 use crate::rows::NOW;
 
 on_every_ledger!(
-    a_task_is_stored_with_all_it_was_given,
-    the_same_call_makes_one_task,
-    tasks_are_listed_open_ones_first_and_by_what_is_asked,
-    a_claimed_task_has_an_owner_a_time_and_its_active_form,
-    a_task_of_another_is_refused_and_stays_as_it_was,
-    a_completed_task_keeps_who_did_it,
-    a_dependency_blocks_until_it_is_completed,
-    a_dependency_that_is_done_already_blocks_nothing,
-    a_chain_is_freed_link_by_link,
-    a_task_at_work_that_has_to_wait_stays_with_its_owner,
-    what_closes_a_circle_is_refused,
-    two_dependencies_are_counted_down,
-    a_failed_dependency_keeps_blocking,
-    whom_a_task_is_not_for_can_not_take_it,
-    the_oldest_that_fits_is_taken,
-    the_lead_may_release_and_end_what_others_hold,
-    the_lead_ends_what_nobody_holds_unless_somebody_was_faster,
-    what_was_done_is_found_by_who_did_it,
-    a_task_can_be_let_go_of_what_it_waits_for,
-    a_task_that_nobody_has_can_be_given_to_another,
-    the_number_of_open_tasks_is_bounded,
-    two_teams_in_one_database_do_not_meet,
+    task_is_stored_with_all_its_fields,
+    repeated_call_key_creates_or_claims_one_task,
+    tasks_are_listed_open_first_and_by_filter,
+    claimed_task_has_owner_and_lease_and_active_form,
+    claim_of_a_claimed_task_is_refused_and_changes_nothing,
+    completed_task_keeps_who_completed_it,
+    dependency_blocks_until_it_is_completed,
+    completed_dependency_does_not_block_new_task,
+    dependency_chain_is_unblocked_one_by_one,
+    claimed_task_with_new_dependency_stays_with_its_owner,
+    dependency_cycle_is_refused,
+    task_is_unblocked_by_its_last_dependency,
+    failed_dependency_keeps_blocking,
+    assignee_and_capability_restrict_claims,
+    oldest_claimable_task_is_claimed,
+    lead_releases_and_ends_tasks_of_others,
+    lead_ends_unclaimed_task_unless_it_was_just_claimed,
+    ended_tasks_are_listed_by_who_ended_them,
+    dependencies_of_a_task_can_be_dropped,
+    unclaimed_task_can_be_reassigned,
+    open_tasks_of_a_team_are_limited,
+    teams_in_one_database_are_isolated,
 );
 
 const LEASE: i64 = 600_000;
@@ -194,7 +194,7 @@ fn code<T: std::fmt::Debug>(outcome: std::result::Result<T, TaskRefusal>) -> &'s
     outcome.map_or_else(|refusal| refusal.code(), |_| "ok")
 }
 
-async fn a_task_is_stored_with_all_it_was_given(db: Db) -> Result<()> {
+async fn task_is_stored_with_all_its_fields(db: Db) -> Result<()> {
     some(&db, &[("first", &[])]).await?;
     let given = TeamTask {
         active_form: Some("Doing".into()),
@@ -211,7 +211,7 @@ async fn a_task_is_stored_with_all_it_was_given(db: Db) -> Result<()> {
     Ok(())
 }
 
-async fn the_same_call_makes_one_task(db: Db) -> Result<()> {
+async fn repeated_call_key_creates_or_claims_one_task(db: Db) -> Result<()> {
     let new = TaskInsert { task: task("once", &[]), key: Some("turn-call".into()), max_open: 10 };
     let make = |new: TaskInsert| db.write(move |tx| tasks::create(tx, &new));
     assert_eq!((make(new.clone()).await?, make(new).await?), (Ok(TaskNo(1)), Ok(TaskNo(1))));
@@ -228,7 +228,7 @@ async fn the_same_call_makes_one_task(db: Db) -> Result<()> {
     Ok(())
 }
 
-async fn tasks_are_listed_open_ones_first_and_by_what_is_asked(db: Db) -> Result<()> {
+async fn tasks_are_listed_open_first_and_by_filter(db: Db) -> Result<()> {
     some(&db, &[("a", &[]), ("b", &[1]), ("c", &[])]).await?;
     claim(&db, &worker("ann"), Some(1)).await?.unwrap();
     claim(&db, &worker("bob"), Some(3)).await?.unwrap();
@@ -255,7 +255,7 @@ async fn tasks_are_listed_open_ones_first_and_by_what_is_asked(db: Db) -> Result
     Ok(())
 }
 
-async fn a_claimed_task_has_an_owner_a_time_and_its_active_form(db: Db) -> Result<()> {
+async fn claimed_task_has_owner_and_lease_and_active_form(db: Db) -> Result<()> {
     create(&db, TeamTask { active_form: Some("Writing".into()), ..task("Write", &[]) }).await?.unwrap();
     let before = db.read(|tx| Ok(tx.lease_clock(NOW))).await?;
     let claimed = claim(&db, &worker("ann"), Some(1)).await?.unwrap();
@@ -272,7 +272,7 @@ async fn a_claimed_task_has_an_owner_a_time_and_its_active_form(db: Db) -> Resul
     Ok(())
 }
 
-async fn a_task_of_another_is_refused_and_stays_as_it_was(db: Db) -> Result<()> {
+async fn claim_of_a_claimed_task_is_refused_and_changes_nothing(db: Db) -> Result<()> {
     some(&db, &[("a", &[])]).await?;
     claim(&db, &worker("ann"), Some(1)).await?.unwrap();
     let refused = claim(&db, &worker("bob"), Some(1)).await?.unwrap_err();
@@ -287,7 +287,7 @@ async fn a_task_of_another_is_refused_and_stays_as_it_was(db: Db) -> Result<()> 
     Ok(())
 }
 
-async fn a_completed_task_keeps_who_did_it(db: Db) -> Result<()> {
+async fn completed_task_keeps_who_completed_it(db: Db) -> Result<()> {
     some(&db, &[("a", &[])]).await?;
     assert_eq!(code(end(&db, &worker("ann"), 1, TeamTaskState::Completed).await?), "task_not_yours");
     claim(&db, &worker("ann"), Some(1)).await?.unwrap();
@@ -301,7 +301,7 @@ async fn a_completed_task_keeps_who_did_it(db: Db) -> Result<()> {
     Ok(())
 }
 
-async fn a_dependency_blocks_until_it_is_completed(db: Db) -> Result<()> {
+async fn dependency_blocks_until_it_is_completed(db: Db) -> Result<()> {
     some(&db, &[("a", &[]), ("b", &[1])]).await?;
     let blocked = get(&db, 2).await?;
     assert_eq!(
@@ -317,7 +317,7 @@ async fn a_dependency_blocks_until_it_is_completed(db: Db) -> Result<()> {
     Ok(())
 }
 
-async fn a_dependency_that_is_done_already_blocks_nothing(db: Db) -> Result<()> {
+async fn completed_dependency_does_not_block_new_task(db: Db) -> Result<()> {
     some(&db, &[("a", &[])]).await?;
     claim(&db, &worker("ann"), Some(1)).await?.unwrap();
     end(&db, &worker("ann"), 1, TeamTaskState::Completed).await?.unwrap();
@@ -326,7 +326,7 @@ async fn a_dependency_that_is_done_already_blocks_nothing(db: Db) -> Result<()> 
     Ok(())
 }
 
-async fn a_chain_is_freed_link_by_link(db: Db) -> Result<()> {
+async fn dependency_chain_is_unblocked_one_by_one(db: Db) -> Result<()> {
     some(&db, &[("a", &[]), ("b", &[1]), ("c", &[2])]).await?;
     let ann = worker("ann");
     for (no, freed) in [(1, vec![TaskNo(2)]), (2, vec![TaskNo(3)]), (3, vec![])] {
@@ -337,7 +337,7 @@ async fn a_chain_is_freed_link_by_link(db: Db) -> Result<()> {
     Ok(())
 }
 
-async fn what_closes_a_circle_is_refused(db: Db) -> Result<()> {
+async fn dependency_cycle_is_refused(db: Db) -> Result<()> {
     some(&db, &[("a", &[]), ("b", &[1]), ("c", &[2])]).await?;
     let wait = |no: i64, need: i64| {
         let change = TaskChange { needs: vec![TaskNo(need)], ..TaskChange::default() };
@@ -355,7 +355,7 @@ async fn what_closes_a_circle_is_refused(db: Db) -> Result<()> {
     Ok(())
 }
 
-async fn two_dependencies_are_counted_down(db: Db) -> Result<()> {
+async fn task_is_unblocked_by_its_last_dependency(db: Db) -> Result<()> {
     some(&db, &[("e", &[]), ("f", &[]), ("g", &[1, 2])]).await?;
     let ann = worker("ann");
     claim(&db, &ann, Some(1)).await?.unwrap();
@@ -367,7 +367,7 @@ async fn two_dependencies_are_counted_down(db: Db) -> Result<()> {
     Ok(())
 }
 
-async fn a_failed_dependency_keeps_blocking(db: Db) -> Result<()> {
+async fn failed_dependency_keeps_blocking(db: Db) -> Result<()> {
     some(&db, &[("a", &[]), ("b", &[1])]).await?;
     claim(&db, &worker("ann"), Some(1)).await?.unwrap();
     assert_eq!(end(&db, &worker("ann"), 1, TeamTaskState::Failed).await?, Ok(vec![]));
@@ -376,7 +376,7 @@ async fn a_failed_dependency_keeps_blocking(db: Db) -> Result<()> {
     Ok(())
 }
 
-async fn whom_a_task_is_not_for_can_not_take_it(db: Db) -> Result<()> {
+async fn assignee_and_capability_restrict_claims(db: Db) -> Result<()> {
     create(&db, TeamTask { assignee: Some("ann".into()), ..task("a", &[]) }).await?.unwrap();
     create(&db, TeamTask { capability: Some("a_b".into()), ..task("b", &[]) }).await?.unwrap();
     let able = |list: &[&str]| TaskMember {
@@ -391,7 +391,7 @@ async fn whom_a_task_is_not_for_can_not_take_it(db: Db) -> Result<()> {
     Ok(())
 }
 
-async fn the_oldest_that_fits_is_taken(db: Db) -> Result<()> {
+async fn oldest_claimable_task_is_claimed(db: Db) -> Result<()> {
     some(&db, &[("a", &[]), ("b", &[1]), ("c", &[])]).await?;
     assert_eq!(claim(&db, &worker("ann"), None).await?.unwrap().no, TaskNo(1));
     assert_eq!(claim(&db, &worker("bob"), None).await?.unwrap().no, TaskNo(3));
@@ -399,7 +399,7 @@ async fn the_oldest_that_fits_is_taken(db: Db) -> Result<()> {
     Ok(())
 }
 
-async fn the_lead_may_release_and_end_what_others_hold(db: Db) -> Result<()> {
+async fn lead_releases_and_ends_tasks_of_others(db: Db) -> Result<()> {
     some(&db, &[("a", &[]), ("b", &[])]).await?;
     claim(&db, &worker("ann"), Some(1)).await?.unwrap();
     let freed = db.write(|tx| tasks::release_task(tx, &team(), TaskNo(1), &lead(), NOW)).await?.unwrap();
@@ -414,7 +414,7 @@ async fn the_lead_may_release_and_end_what_others_hold(db: Db) -> Result<()> {
     Ok(())
 }
 
-async fn the_lead_ends_what_nobody_holds_unless_somebody_was_faster(db: Db) -> Result<()> {
+async fn lead_ends_unclaimed_task_unless_it_was_just_claimed(db: Db) -> Result<()> {
     some(&db, &[("a", &[]), ("b", &[1])]).await?;
     assert_eq!(code(end(&db, &worker("ann"), 1, TeamTaskState::Completed).await?), "task_not_yours");
     claim(&db, &worker("ann"), Some(1)).await?.unwrap();
@@ -426,7 +426,7 @@ async fn the_lead_ends_what_nobody_holds_unless_somebody_was_faster(db: Db) -> R
     Ok(())
 }
 
-async fn what_was_done_is_found_by_who_did_it(db: Db) -> Result<()> {
+async fn ended_tasks_are_listed_by_who_ended_them(db: Db) -> Result<()> {
     some(&db, &[("a", &[]), ("b", &[]), ("c", &[])]).await?;
     let ann = worker("ann");
     claim(&db, &ann, Some(1)).await?.unwrap();
@@ -442,7 +442,7 @@ async fn what_was_done_is_found_by_who_did_it(db: Db) -> Result<()> {
     Ok(())
 }
 
-async fn a_task_can_be_let_go_of_what_it_waits_for(db: Db) -> Result<()> {
+async fn dependencies_of_a_task_can_be_dropped(db: Db) -> Result<()> {
     some(&db, &[("a", &[]), ("b", &[]), ("c", &[1, 2])]).await?;
     let drop_one = |needs: &[i64], drops: &[i64]| {
         let of = |list: &[i64]| list.iter().copied().map(TaskNo).collect();
@@ -462,7 +462,7 @@ async fn a_task_can_be_let_go_of_what_it_waits_for(db: Db) -> Result<()> {
     Ok(())
 }
 
-async fn a_task_that_nobody_has_can_be_given_to_another(db: Db) -> Result<()> {
+async fn unclaimed_task_can_be_reassigned(db: Db) -> Result<()> {
     some(&db, &[("a", &[])]).await?;
     let give = |name: &str| {
         let change = TaskChange { assignee: Some(name.to_owned()), ..TaskChange::default() };
@@ -479,7 +479,7 @@ async fn a_task_that_nobody_has_can_be_given_to_another(db: Db) -> Result<()> {
     Ok(())
 }
 
-async fn the_number_of_open_tasks_is_bounded(db: Db) -> Result<()> {
+async fn open_tasks_of_a_team_are_limited(db: Db) -> Result<()> {
     let make = || {
         let new = TaskInsert { task: task("x", &[]), key: None, max_open: 2 };
         db.write(move |tx| tasks::create(tx, &new))
@@ -492,7 +492,7 @@ async fn the_number_of_open_tasks_is_bounded(db: Db) -> Result<()> {
     Ok(())
 }
 
-async fn two_teams_in_one_database_do_not_meet(db: Db) -> Result<()> {
+async fn teams_in_one_database_are_isolated(db: Db) -> Result<()> {
     some(&db, &[("a", &[])]).await?;
     let other = TaskInsert {
         task: TeamTask { team: TeamId::new("team-2"), ..task("b", &[]) },
@@ -512,7 +512,7 @@ async fn two_teams_in_one_database_do_not_meet(db: Db) -> Result<()> {
 
 /// However many tasks a team has had, a list reads those that are open, and of the others as many as it shows.
 #[test]
-fn a_list_sorts_nothing() {
+fn task_list_query_does_not_sort() {
     let db = Db::ledger_in_memory().unwrap();
     crate::engines::drive(async {
         some(&db, &[("a", &[])]).await?;
@@ -527,7 +527,7 @@ fn a_list_sorts_nothing() {
 }
 
 /// What it waits for was said after it was taken: it is not freed, and not taken from whoever has it.
-async fn a_task_at_work_that_has_to_wait_stays_with_its_owner(db: Db) -> Result<()> {
+async fn claimed_task_with_new_dependency_stays_with_its_owner(db: Db) -> Result<()> {
     some(&db, &[("a", &[]), ("b", &[])]).await?;
     let fence = claim(&db, &worker("ann"), Some(2)).await?.unwrap().lease.unwrap().fencing_token;
     let change = TaskChange { needs: vec![TaskNo(1)], ..TaskChange::default() };

@@ -9,12 +9,12 @@ use crate::rows::{NOW, address, claim, claimer, key, queue, with_sessions};
 use crate::runs::run;
 
 on_every_engine!(
-    a_name_is_taken_until_its_team_has_ended,
-    a_member_is_its_name_and_its_sessions_are_its_lives,
-    a_request_has_one_answer,
-    a_call_means_the_team_that_it_ended,
-    who_fails_is_tried_again_once_at_each_moment,
-    who_is_at_work_is_known_from_the_turns,
+    team_name_is_unique_until_the_team_has_ended,
+    team_member_keeps_its_name_when_its_session_is_replaced,
+    shutdown_request_has_one_answer,
+    shutdown_call_refers_to_the_team_it_ended,
+    failure_retry_of_a_member_is_claimed_once,
+    members_at_work_are_derived_from_turns_and_runs,
 );
 
 pub fn team(id: &str, name: &str) -> Team {
@@ -54,7 +54,7 @@ async fn insert(db: &Db, team: Team) -> Result<()> {
     db.write(move |tx| teams::insert(tx, &team)).await
 }
 
-async fn who_fails_is_tried_again_once_at_each_moment(db: Db) -> Result<()> {
+async fn failure_retry_of_a_member_is_claimed_once(db: Db) -> Result<()> {
     let id = || TeamId::new("t");
     insert(&db, team("t", "web")).await?;
     db.write(|tx| teams::add_member(tx, &member("ann", "a"))).await?;
@@ -85,7 +85,7 @@ async fn who_fails_is_tried_again_once_at_each_moment(db: Db) -> Result<()> {
     Ok(())
 }
 
-async fn a_name_is_taken_until_its_team_has_ended(db: Db) -> Result<()> {
+async fn team_name_is_unique_until_the_team_has_ended(db: Db) -> Result<()> {
     insert(&db, team("t", "web")).await?;
     assert!(matches!(insert(&db, team("u", "web")).await, Err(Error::Conflict(_))));
     assert_eq!(db.read(|tx| teams::find_open_by_name(tx, "web")).await?, Some(team("t", "web")));
@@ -105,7 +105,7 @@ async fn a_name_is_taken_until_its_team_has_ended(db: Db) -> Result<()> {
     Ok(())
 }
 
-async fn a_member_is_its_name_and_its_sessions_are_its_lives(db: Db) -> Result<()> {
+async fn team_member_keeps_its_name_when_its_session_is_replaced(db: Db) -> Result<()> {
     insert(&db, team("t", "web")).await?;
     db.write(|tx| teams::add_member(tx, &member("ann", "a"))).await?;
     assert!(db.write(|tx| teams::add_member(tx, &member("ann", "b"))).await.is_err());
@@ -120,7 +120,7 @@ async fn a_member_is_its_name_and_its_sessions_are_its_lives(db: Db) -> Result<(
     Ok(())
 }
 
-async fn a_request_has_one_answer(db: Db) -> Result<()> {
+async fn shutdown_request_has_one_answer(db: Db) -> Result<()> {
     insert(&db, team("t", "web")).await?;
     let id = TeamId::new("t");
     let request =
@@ -142,7 +142,7 @@ async fn a_request_has_one_answer(db: Db) -> Result<()> {
     Ok(())
 }
 
-async fn a_call_means_the_team_that_it_ended(db: Db) -> Result<()> {
+async fn shutdown_call_refers_to_the_team_it_ended(db: Db) -> Result<()> {
     const END: (&[TeamStatus], TeamStatus) = (&[TeamStatus::Active], TeamStatus::Shutdown);
     for (at, id) in (0_i64..).zip(["t1", "t2", "t3"]) {
         insert(&db, team(id, "web")).await?;
@@ -163,7 +163,7 @@ async fn a_call_means_the_team_that_it_ended(db: Db) -> Result<()> {
     Ok(())
 }
 
-async fn who_is_at_work_is_known_from_the_turns(db: Db) -> Result<()> {
+async fn members_at_work_are_derived_from_turns_and_runs(db: Db) -> Result<()> {
     with_sessions(&db, &["a", "b", "c"]).await?;
     insert(&db, team("t", "web")).await?;
     db.write(|tx| {

@@ -8,18 +8,18 @@ use tokio::sync::Notify;
 use crate::rows::{key, message, session, with_sessions};
 
 on_every_engine!(
-    a_closure_that_fails_leaves_nothing,
-    a_swallowed_error_still_fails_the_transaction,
-    a_caller_that_goes_away_does_not_undo_its_write,
-    many_callers_at_once_are_all_answered,
-    a_reader_sees_what_was_committed_before_it,
+    failed_closure_rolls_back_its_writes,
+    swallowed_error_still_fails_the_transaction,
+    dropped_caller_does_not_undo_its_write,
+    concurrent_callers_are_all_answered,
+    reader_sees_every_earlier_commit,
 );
 
 async fn count(db: &Db) -> Result<i64> {
     db.read(sessions::count).await
 }
 
-async fn a_closure_that_fails_leaves_nothing(db: Db) -> Result<()> {
+async fn failed_closure_rolls_back_its_writes(db: Db) -> Result<()> {
     let failed: Result<()> = db
         .write(|tx| {
             sessions::ensure(tx, &session("p"))?;
@@ -33,7 +33,7 @@ async fn a_closure_that_fails_leaves_nothing(db: Db) -> Result<()> {
     Ok(())
 }
 
-async fn a_swallowed_error_still_fails_the_transaction(db: Db) -> Result<()> {
+async fn swallowed_error_still_fails_the_transaction(db: Db) -> Result<()> {
     with_sessions(&db, &["p"]).await?;
     db.write(|tx| messages::insert(tx, &message("m", "p", 1, "t"))).await?;
     let swallowed = db
@@ -48,7 +48,7 @@ async fn a_swallowed_error_still_fails_the_transaction(db: Db) -> Result<()> {
     Ok(())
 }
 
-async fn a_caller_that_goes_away_does_not_undo_its_write(db: Db) -> Result<()> {
+async fn dropped_caller_does_not_undo_its_write(db: Db) -> Result<()> {
     let started_signal = Arc::new(Notify::new());
     let tell = Arc::clone(&started_signal);
     let caller = db.write(move |tx| {
@@ -67,7 +67,7 @@ async fn a_caller_that_goes_away_does_not_undo_its_write(db: Db) -> Result<()> {
     Ok(())
 }
 
-async fn many_callers_at_once_are_all_answered(db: Db) -> Result<()> {
+async fn concurrent_callers_are_all_answered(db: Db) -> Result<()> {
     let callers: Vec<_> = (0..64)
         .map(|n| {
             let db = db.clone();
@@ -90,7 +90,7 @@ async fn many_callers_at_once_are_all_answered(db: Db) -> Result<()> {
     Ok(())
 }
 
-async fn a_reader_sees_what_was_committed_before_it(db: Db) -> Result<()> {
+async fn reader_sees_every_earlier_commit(db: Db) -> Result<()> {
     for n in 1..=20 {
         db.write(move |tx| sessions::ensure(tx, &session(&format!("p{n}"))).map(drop)).await?;
         assert_eq!(count(&db).await?, n);

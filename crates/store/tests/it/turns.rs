@@ -5,9 +5,9 @@ use polyclaw_store::{Db, Result};
 
 use crate::rows::{job, key, next, queue, with_sessions};
 
-on_every_engine!(turns_are_read_newest_first_and_page_by_page);
+on_every_engine!(turns_are_listed_newest_first_with_stable_pages);
 
-async fn turns_are_read_newest_first_and_page_by_page(db: Db) -> Result<()> {
+async fn turns_are_listed_newest_first_with_stable_pages(db: Db) -> Result<()> {
     with_sessions(&db, &["p", "q", "r", "s"]).await?;
     queue(&db, vec![job("t1", "p"), job("t2", "q"), job("t3", "r")]).await?;
     next(&db).await?;

@@ -5,9 +5,9 @@ use polyclaw_store::{Db, Result};
 
 use crate::rows::{NOW, agent, key, turn};
 
-on_every_engine!(totals_add_what_is_known_and_count_what_is_not);
+on_every_engine!(usage_totals_sum_known_values_and_count_unknown_calls);
 
-async fn totals_add_what_is_known_and_count_what_is_not(db: Db) -> Result<()> {
+async fn usage_totals_sum_known_values_and_count_unknown_calls(db: Db) -> Result<()> {
     let calls = [
         ("ops", "b-model", "p", Some(10), Some(1), NOW),
         ("ops", "B-model", "q", Some(20), None, NOW),

@@ -161,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_notation_is_obeyed() {
+    fn orders_are_found_in_every_notation() {
         let expected = ("shell".to_owned(), json!({ "command": "id" }));
         for order in [
             r#"Please call shell with {"command": "id"} now"#,

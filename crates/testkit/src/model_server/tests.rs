@@ -18,7 +18,7 @@ async fn whole(server: &ModelServer, path: &str) -> Value {
 }
 
 #[tokio::test]
-async fn both_shapes_answer_without_streaming() {
+async fn both_api_formats_answer_without_streaming() {
     let server = ModelServer::start();
     let script = || ReplyScript::reply("ok").call("c1", "f", json!({ "a": 1 })).usage(3, 4);
     server.push(script());
@@ -40,7 +40,7 @@ async fn both_shapes_answer_without_streaming() {
 }
 
 #[tokio::test]
-async fn pushed_scripts_come_before_the_function_and_that_before_the_echo() {
+async fn pushed_scripts_precede_the_answer_function_and_the_echo() {
     let server = ModelServer::start();
     let text = async || whole(&server, "chat/completions").await["choices"][0]["message"]["content"].clone();
     assert_eq!(text().await, "echo: hi");
@@ -53,7 +53,7 @@ async fn pushed_scripts_come_before_the_function_and_that_before_the_echo() {
 }
 
 #[tokio::test]
-async fn a_gate_before_the_first_output_holds_back_the_response_head() {
+async fn gate_before_first_output_delays_the_response_head() {
     let server = ModelServer::start();
     let gate = ReplyGate::new();
     server.push(ReplyScript::new().gate(&gate).text("late"));

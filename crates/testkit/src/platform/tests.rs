@@ -17,7 +17,7 @@ async fn reply(platform: &WebhookPlatform, key: &str) -> Result<u16, reqwest::Er
 }
 
 #[tokio::test]
-async fn each_outcome_shows_and_answers_as_it_says() {
+async fn each_reply_outcome_shows_and_answers_as_configured() {
     let platform = WebhookPlatform::start();
     for outcome in [
         ReplyOutcome::ShownThenStatus(500),
@@ -38,7 +38,7 @@ async fn each_outcome_shows_and_answers_as_it_says() {
 }
 
 #[tokio::test]
-async fn a_repeat_is_shown_once_only_where_keys_are_known() {
+async fn repeated_reply_is_shown_once_only_with_deduplication() {
     let platform = WebhookPlatform::start();
     for _ in 0..2 {
         reply(&platform, "a").await.unwrap();
@@ -53,7 +53,7 @@ async fn a_repeat_is_shown_once_only_where_keys_are_known() {
 }
 
 #[tokio::test]
-async fn an_unsigned_answer_is_refused_where_a_signature_is_required() {
+async fn unsigned_reply_is_refused_when_signature_is_required() {
     let platform = WebhookPlatform::start();
     platform.require_signature("s");
     assert_eq!(reply(&platform, "a").await.unwrap(), 401);
@@ -61,7 +61,7 @@ async fn an_unsigned_answer_is_refused_where_a_signature_is_required() {
 }
 
 #[tokio::test]
-async fn a_redelivery_is_the_same_post_and_the_next_one_is_new() {
+async fn redelivered_post_is_identical_and_next_one_is_new() {
     let posts: Arc<Mutex<Vec<(String, String)>>> = Arc::default();
     let kept = Arc::clone(&posts);
     let record = move |headers: HeaderMap, body: String| async move {

@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_says_why() {
+    fn patch_errors_name_the_reason() {
         assert!(patched("a\n", "-b\n+c").unwrap_err().contains("does not match"));
         assert!(patched("a\nb\na\n", "-a\n+c").unwrap_err().contains("several places"));
         assert_eq!(patched("a\nb\na\n", "@@ b\n-a\n+c").unwrap(), "a\nb\nc\n");
@@ -198,7 +198,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_text_makes_it_panic(text in any::<String>(), body in "([ +@*-]{0,3}[a-c\\n]{0,4}){0,8}") {
+        fn patch_parser_never_panics(text in any::<String>(), body in "([ +@*-]{0,3}[a-c\\n]{0,4}){0,8}") {
             let _ = patched(&text, &body);
             let _ = parse(&text);
         }

@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn public_hosts_are_public() {
+    fn public_addresses_are_accepted() {
         for text in
             ["1.1.1.1", "8.8.8.8", "100.63.0.1", "100.128.0.1", "172.15.0.1", "172.32.0.1", "192.167.1.1"]
         {
@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn every_kind_of_inner_address_is_refused() {
+    fn private_addresses_are_refused() {
         for text in [
             "0.0.0.0",
             "0.1.2.3",

@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_is_told_from_binary_by_its_type() {
+    fn content_type_decides_text_or_binary() {
         for kind in [
             "",
             "text/html",
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_body_says_so_and_broken_text_is_marked() {
+    fn cut_and_invalid_utf8_bodies_are_marked() {
         let body = |bytes: &[u8], is_cut| FetchedBody { bytes: bytes.to_vec(), is_cut };
         assert_eq!(body_text(&body(b"abc", false), 10), "abc");
         assert_eq!(body_text(&body(b"abc", true), 3), "abc\n[truncated: only the first 3 bytes are shown]");

@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_plain_web_addresses_are_accepted() {
+    fn only_http_urls_without_credentials_are_accepted() {
         for good in ["http://example.com", "https://example.com:8443/a?b#c", " https://example.com/ "] {
             assert!(parse(good).is_ok(), "{good}");
         }
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn headers_that_steer_the_connection_or_split_it_are_refused() {
+    fn connection_headers_and_invalid_values_are_refused() {
         let one =
             |name: &str, value: &str| parse_headers(&BTreeMap::from([(name.to_owned(), value.to_owned())]));
         assert!(one("Accept", "text/html").is_ok());

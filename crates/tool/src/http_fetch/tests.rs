@@ -39,7 +39,7 @@ async fn get(url: String) -> Result<ToolOutcome> {
 }
 
 #[tokio::test]
-async fn a_redirect_to_an_inner_address_is_refused_and_not_asked() {
+async fn redirect_to_private_address_is_refused_without_request() {
     let (inner, asked) = site(Ipv4Addr::LOCALHOST, None);
     for host in ["127.0.0.1", "localhost", "2130706433", "[::ffff:127.0.0.1]"] {
         let (port, _) = site(PUBLIC, Some(format!("http://{host}:{inner}/")));
@@ -50,7 +50,7 @@ async fn a_redirect_to_an_inner_address_is_refused_and_not_asked() {
 }
 
 #[tokio::test]
-async fn a_redirect_to_a_public_address_is_followed() {
+async fn redirect_to_public_address_is_followed() {
     let (port, _) = site(PUBLIC, None);
     let (first, _) = site(PUBLIC, Some(format!("//{PUBLIC}:{port}/")));
     assert!(get(format!("http://{PUBLIC}:{first}/")).await.unwrap().content.ends_with("ok"));

@@ -352,7 +352,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_error_of_the_library_is_told_without_its_names() {
+    fn library_error_is_shown_without_type_names() {
         let head = "Send message error Transport [rmcp::transport::worker::WorkerTransport<X>] error: ";
         for (text, expected) in [
             (

@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn it_starts_in_a_folder_of_its_own() {
+    fn mcp_server_starts_in_its_own_folder() {
         let room = tempfile::tempdir().unwrap();
         let root = room.path().canonicalize().unwrap();
         let launch = prepare_launch(&program(&root, |_| {})).unwrap();
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn folders_that_agents_write_are_refused() {
+    fn agent_writable_folders_are_refused_at_launch() {
         let room = tempfile::tempdir().unwrap();
         let root = room.path().canonicalize().unwrap();
         let text = |path: &str| root.join(path).to_string_lossy().into_owned();
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_in_folders_that_agents_write_are_refused() {
+    fn arguments_in_agent_writable_folders_are_refused() {
         let room = tempfile::tempdir().unwrap();
         let root = room.path().canonicalize().unwrap();
         let text = |path: &str| root.join(path).to_string_lossy().into_owned();
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_config_opens_is_not_hidden() {
+    fn configured_readable_paths_are_not_hidden() {
         let room = tempfile::tempdir().unwrap();
         let root = room.path().canonicalize().unwrap();
         let ssh = root.join("user/.ssh");

@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_text_becomes_a_note() {
+    fn non_text_mcp_content_becomes_a_note() {
         let outcome = shown(json!({ "content": [
             { "type": "text", "text": "hello\u{0} canary-4711" },
             { "type": "image", "data": "AAAAAAAA", "mimeType": "image/png" },
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn an_image_is_shown_if_it_is_one() {
+    fn mcp_images_are_attached_only_if_valid() {
         let block = |data: &str| json!({ "type": "image", "data": data, "mimeType": "image/png" });
         let outcome = shown(json!({ "content": [block("R0lGODlh"), block("aGVsbG8=")] }));
         assert_eq!(outcome.content, "[image, image/gif, 6 bytes]\n[image, image/png, 6 bytes: not shown]");
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_result_is_bounded_and_an_error_stays_one() {
+    fn mcp_result_is_limited_and_keeps_error_flag() {
         let outcome =
             shown(json!({ "isError": true, "content": [{ "type": "text", "text": "x".repeat(1_000_000) }] }));
         assert!(outcome.is_error && outcome.content.len() < MAX_RESULT_CHARS + 100);

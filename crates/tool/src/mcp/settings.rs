@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn its_tools_are_those_allowed_and_not_denied() {
+    fn mcp_tools_follow_allow_and_deny_lists() {
         assert!(settings(&[], &[]).allows_tool("echo"));
         assert!(
             settings(&["get-*"], &[]).allows_tool("get-sum")
@@ -167,12 +167,12 @@ mod tests {
     }
 
     #[test]
-    fn its_secrets_do_not_come_back() {
+    fn mcp_env_secrets_are_redacted() {
         assert_eq!(settings(&[], &[]).redact("key=canary-4711, n=1"), "key=***, n=1");
     }
 
     #[test]
-    fn one_that_is_switched_off_is_not_there() {
+    fn disabled_mcp_server_has_no_settings() {
         let server = McpServer { command: Some("x".to_owned()), enabled: false, ..McpServer::default() };
         assert!(McpSettings::from_config("lab", &server, &McpHost::default()).is_none());
     }

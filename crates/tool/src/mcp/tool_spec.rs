@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn hints_count_only_where_the_config_vouches_for_the_server() {
+    fn tool_hints_apply_only_to_trusted_servers() {
         let read = json!({ "name": "t", "inputSchema": {}, "annotations": { "readOnlyHint": true } });
         let put = json!({ "name": "t", "inputSchema": {}, "annotations": { "idempotentHint": true } });
         let bare = json!({ "name": "t", "inputSchema": {} });
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_server_says_is_cleaned_and_bounded() {
+    fn mcp_tool_texts_are_sanitized_and_limited() {
         let spec = one(
             &settings(|_| {}),
             json!({
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_schema_that_is_no_use_says_only_that_it_is_an_object() {
+    fn unusable_schema_is_replaced_by_plain_object() {
         let mut deep = json!({});
         for _ in 0..100 {
             deep = json!({ "properties": { "a": deep } });
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flood_of_tools_is_cut() {
+    fn mcp_tool_count_is_limited() {
         let tools = (0..1_000).map(|n| tool(json!({ "name": format!("t{n}"), "inputSchema": {} }))).collect();
         assert_eq!(tool_specs("lab", &settings(|_| {}), tools).len(), MAX_TOOLS);
     }

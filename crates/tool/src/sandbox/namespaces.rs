@@ -238,14 +238,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_machine_without_user_namespaces_says_no_for_good() {
+    fn missing_user_namespaces_are_a_permanent_error() {
         let full = io::Error::from_raw_os_error(libc::ENOSPC);
         assert!(!is_permanent(&full), "a full disk is not for good");
         assert!(is_permanent(&no_namespaces(full)));
     }
 
     #[test]
-    fn what_lies_below_another_is_not_laid_over_itself() {
+    fn nested_paths_are_not_mounted_twice() {
         let kept = |paths: &[&str], workspace: &str| {
             let kept = outermost_paths(paths.iter().map(PathBuf::from).collect(), Path::new(workspace));
             kept.iter().map(|path| path.display().to_string()).collect::<Vec<_>>()

@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn everything_beside_what_is_hidden_is_found() {
+    fn collect_readable_skips_hidden_folders_and_symlinks() {
         let room = tempfile::tempdir().unwrap();
         let root = room.path().canonicalize().unwrap();
         for folder in ["a/b/secret", "a/b/open", "a/c", "d"] {

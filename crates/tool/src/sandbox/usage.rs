@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shared_objects_count_once_by_their_size_and_files_do_not() {
+    fn shared_memory_objects_are_counted_once_and_files_ignored() {
         let maps = "7f0000000000-7f0001000000 rw-s 00000000 00:01 1234       /dev/zero (deleted)\n\
                     7f0001000000-7f0001001000 rw-s 00fff000 00:01 1234       /dev/zero (deleted)\n\
                     7f0002000000-7f0002100000 rw-s 00000000 00:01 77         /memfd:buffer (deleted)\n\

@@ -34,7 +34,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn patterns_match_what_shells_match() {
+    fn glob_patterns_match_like_in_shells() {
         for (pattern, path, expected) in [
             ("*.rs", "main.rs", true),
             ("*.rs", "src/deep/main.rs", true),
@@ -57,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn unusable_patterns_are_refused() {
+    fn invalid_glob_patterns_are_refused() {
         for pattern in ["", "{a", "a}", "{a,{b}", &"x".repeat(2000)] {
             assert!(compile_glob(pattern).is_err(), "{pattern}");
         }

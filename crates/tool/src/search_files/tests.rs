@@ -23,7 +23,7 @@ fn found(home: &tempfile::TempDir, path: &str, arguments: &SearchFilesArguments)
 }
 
 #[test]
-fn matching_lines_come_in_order_without_git_and_binary_files() {
+fn matches_are_ordered_and_skip_git_and_binary_files() {
     let home = home();
     assert_eq!(found(&home, "", &arguments("find")), "a.txt:3: find me\nsrc/b.rs:1: fn find() {}\n");
     assert_eq!(found(&home, "src", &arguments("f.nd")), "src/b.rs:1: fn find() {}\n");
@@ -33,13 +33,13 @@ fn matching_lines_come_in_order_without_git_and_binary_files() {
 }
 
 #[test]
-fn an_empty_match_does_not_count_the_end_of_the_file_as_a_line() {
+fn empty_match_does_not_count_end_of_file() {
     let home = home();
     assert_eq!(found(&home, "a.txt", &arguments("^")).lines().count(), 3);
 }
 
 #[test]
-fn a_glob_and_a_limit_narrow_the_search() {
+fn glob_and_limit_narrow_the_search() {
     let home = home();
     let only_rust = SearchFilesArguments { glob: Some("*.rs".to_owned()), ..arguments("find") };
     assert_eq!(found(&home, "", &only_rust), "src/b.rs:1: fn find() {}\n");
@@ -50,14 +50,14 @@ fn a_glob_and_a_limit_narrow_the_search() {
 }
 
 #[test]
-fn what_is_no_regular_expression_is_plain_text() {
+fn invalid_regex_is_searched_as_plain_text() {
     let home = home();
     let text = found(&home, "", &arguments("find("));
     assert!(text.contains("src/b.rs:1") && text.contains("plain text"), "{text}");
 }
 
 #[test]
-fn a_pattern_that_would_fill_the_memory_is_refused() {
+fn regex_that_needs_too_much_memory_is_refused() {
     let home = home();
     let place = workspace::resolve_path(home.path(), "").unwrap();
     let refused = search_place(&place, &arguments("((a{999}){999}){999}"), &WorkBudget::ample());
@@ -65,7 +65,7 @@ fn a_pattern_that_would_fill_the_memory_is_refused() {
 }
 
 #[test]
-fn output_is_bounded() {
+fn search_output_is_limited() {
     let home = home();
     fs::write(home.path().join("long"), "x".repeat(5000)).unwrap();
     fs::write(home.path().join("many"), format!("{}\n", "y".repeat(390)).repeat(2000)).unwrap();
@@ -75,7 +75,7 @@ fn output_is_bounded() {
 }
 
 #[test]
-fn a_search_out_of_time_says_so() {
+fn search_out_of_time_is_reported() {
     let home = home();
     let place = workspace::resolve_path(home.path(), "").unwrap();
     let text = search_place(&place, &arguments("find"), &WorkBudget::empty()).unwrap();

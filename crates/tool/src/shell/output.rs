@@ -107,14 +107,14 @@ mod tests {
     }
 
     #[test]
-    fn short_output_is_whole() {
+    fn short_output_is_returned_completely() {
         let (text, shown) = kept(&[b"h\xc3", b"\xa9llo", b"\xff"]);
         assert_eq!(text, "héllo\u{fffd}");
         assert_eq!(shown, text);
     }
 
     #[test]
-    fn long_output_keeps_start_and_end_and_says_what_is_gone() {
+    fn long_output_keeps_start_and_end_with_omitted_count() {
         let lines: Vec<String> = (0..200_000).map(|n| format!("{n}\n")).collect();
         let pieces: Vec<&[u8]> = lines.iter().map(String::as_bytes).collect();
         let (text, shown) = kept(&pieces);
@@ -128,7 +128,7 @@ mod tests {
         #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..Default::default() })]
 
         #[test]
-        fn nothing_is_lost_below_the_limit(pieces in prop::collection::vec("\\PC{0,200}", 0..20)) {
+        fn output_below_limit_is_unchanged(pieces in prop::collection::vec("\\PC{0,200}", 0..20)) {
             let bytes: Vec<&[u8]> = pieces.iter().map(String::as_bytes).collect();
             let (text, shown) = kept(&bytes);
             prop_assert_eq!(&text, &pieces.concat());
@@ -136,7 +136,7 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_stay_within_bounds(byte in any::<[u8; 5]>(), times in 1usize..200_000) {
+        fn output_of_any_bytes_is_limited(byte in any::<[u8; 5]>(), times in 1usize..200_000) {
             let (text, _) = kept(&[&byte.repeat(times)]);
             prop_assert!(text.len() <= 2 * RETAINED_BYTES + 100);
         }

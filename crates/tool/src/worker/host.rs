@@ -174,7 +174,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_worker_returns_no_more_images_than_a_message_has() {
+    fn worker_images_are_limited_per_message() {
         let image = Image::from_bytes(*b"GIF89a").unwrap();
         let images = vec![("a".to_owned(), image); media::MAX_IMAGES_PER_MESSAGE + 5];
         let reply = json!(ToolOutcome { images, ..ToolOutcome::ok("") });
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_by_a_limit_is_told_with_the_limit_of_the_program() {
+    fn worker_limit_crash_is_reported_with_program_limit() {
         for (line, over) in [
             (r#"{"ended":{"over_processes":1024}}"#, Some(ExceededLimit::Processes(256))),
             (r#"{"ended":{"over_memory":2560}}"#, Some(ExceededLimit::Memory(2048))),

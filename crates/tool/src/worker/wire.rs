@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn only_whole_lines_of_json_rpc_are_messages() {
+    async fn only_complete_json_rpc_lines_are_messages() {
         let line =
             String::from_utf8(WorkerMessage::request(7, RUN_METHOD, json!({ "a": 1 })).to_line()).unwrap();
         assert_eq!(read(&line, 1000).await.unwrap().id, Some(7));

@@ -21,7 +21,7 @@ fn at(home: &TempDir, path: &str) -> Result<WorkspacePath> {
 }
 
 #[test]
-fn paths_that_lead_out_are_refused() {
+fn paths_outside_workspace_are_refused() {
     let home = home();
     let ws = home.path().join("ws");
     symlink("../other/secret", ws.join("to_secret")).unwrap();
@@ -54,7 +54,7 @@ fn paths_that_lead_out_are_refused() {
 }
 
 #[test]
-fn unusable_paths_are_refused() {
+fn malformed_workspace_paths_are_refused() {
     let home = home();
     for path in ["missing/../file", "missing/../../other/secret", "a\0b", &"x/".repeat(3000)] {
         assert!(matches!(at(&home, path), Err(Error::Path { .. })), "{path:?}");
@@ -62,7 +62,7 @@ fn unusable_paths_are_refused() {
 }
 
 #[test]
-fn spellings_of_an_inner_path_are_accepted() {
+fn equivalent_workspace_paths_are_accepted() {
     let home = home();
     let ws = home.path().join("ws");
     symlink("dir/deep", ws.join("short")).unwrap();
@@ -85,7 +85,7 @@ fn spellings_of_an_inner_path_are_accepted() {
 }
 
 #[test]
-fn a_link_put_in_place_after_the_check_is_not_followed() {
+fn symlink_created_after_check_is_not_followed() {
     let home = home();
     let ws = home.path().join("ws");
     let file = at(&home, "file").unwrap();
@@ -104,7 +104,7 @@ fn a_link_put_in_place_after_the_check_is_not_followed() {
 }
 
 #[test]
-fn a_link_to_nowhere_is_not_written_through() {
+fn dangling_symlink_is_not_written_through() {
     let home = home();
     let ws = home.path().join("ws");
     symlink("../other/new", ws.join("dangling")).unwrap();
@@ -117,7 +117,7 @@ fn a_link_to_nowhere_is_not_written_through() {
 }
 
 #[test]
-fn a_workspace_is_made_when_it_is_first_needed() {
+fn workspace_is_created_on_first_use() {
     let home = home();
     let folder = home.path().join("agents/ops");
     resolve_path(&folder, "notes").unwrap().replace_file(b"mine").unwrap();
@@ -128,7 +128,7 @@ fn a_workspace_is_made_when_it_is_first_needed() {
 }
 
 #[test]
-fn a_workspace_that_can_not_be_made_is_an_error() {
+fn workspace_that_cannot_be_created_is_an_error() {
     let home = home();
     fs::write(home.path().join("file"), b"in the way").unwrap();
     for folder in ["file", "file/ops"] {
@@ -139,7 +139,7 @@ fn a_workspace_that_can_not_be_made_is_an_error() {
 }
 
 #[test]
-fn a_read_only_file_is_left_alone() {
+fn read_only_file_is_not_replaced() {
     let home = home();
     let path = home.path().join("ws/file");
     let mut rights = fs::metadata(&path).unwrap().permissions();
@@ -173,7 +173,7 @@ proptest! {
 
     /// Random links with any target, and random paths over them: files outside are neither read nor changed.
     #[test]
-    fn no_path_escapes(links in prop::collection::vec((path(), path()), 0..6), path in path()) {
+    fn no_path_escapes_the_workspace(links in prop::collection::vec((path(), path()), 0..6), path in path()) {
         let home = home();
         let ws = home.path().join("ws");
         let absolute = |text: &str| text.replace("HOME", &home.path().to_string_lossy());

@@ -79,7 +79,7 @@ impl SkillFixture {
 }
 
 #[test]
-fn an_overlay_wins_file_by_file() {
+fn overlay_file_replaces_workspace_file() {
     let mut fixture = SkillFixture::new();
     assert_eq!(&*fixture.brief().text, "");
     fixture.put("ws/AGENTS.md", "root rules");
@@ -97,7 +97,7 @@ fn an_overlay_wins_file_by_file() {
 }
 
 #[test]
-fn an_agents_own_folder_stands_between_its_overlay_and_the_root() {
+fn own_workspace_ranks_between_overlay_and_root() {
     let mut fixture = SkillFixture::new();
     fixture.put("ws/AGENTS.md", "root");
     fixture.put("ws/USER.md", "root user");
@@ -110,7 +110,7 @@ fn an_agents_own_folder_stands_between_its_overlay_and_the_root() {
 }
 
 #[test]
-fn a_sub_agent_is_told_the_rules_of_the_work_only() {
+fn sub_agent_briefing_has_only_agents_and_tools_files() {
     let fixture = SkillFixture::new();
     for file in ["AGENTS", "SOUL", "IDENTITY", "USER", "TOOLS", "MEMORY", "HEARTBEAT", "BOOTSTRAP"] {
         fixture.put(&format!("ws/{file}.md"), &format!("the text of {file}"));
@@ -126,7 +126,7 @@ fn a_sub_agent_is_told_the_rules_of_the_work_only() {
 }
 
 #[test]
-fn a_link_is_not_followed_and_the_refusal_is_visible() {
+fn symlinked_briefing_file_is_refused_visibly() {
     let fixture = SkillFixture::new();
     symlink(fixture.bench.home.path().join("secret"), fixture.bench.path("USER.md")).unwrap();
     let text = fixture.brief().text;
@@ -144,7 +144,7 @@ fn make_pipe(path: &Path) {
 }
 
 #[test]
-fn a_change_is_seen_and_nothing_is_read_where_there_was_none() {
+fn briefing_is_reloaded_only_when_its_files_change() {
     let fixture = SkillFixture::new();
     fixture.put("ws/AGENTS.md", "one");
     let first = fixture.brief().text;
@@ -163,7 +163,7 @@ fn a_change_is_seen_and_nothing_is_read_where_there_was_none() {
 }
 
 #[test]
-fn a_bootstrap_is_removed_once_shown_and_only_the_one_that_was() {
+fn only_the_shown_bootstrap_version_is_removed() {
     let fixture = SkillFixture::new();
     fixture.put("ws/BOOTSTRAP.md", "Say who you are.");
     let notice = fixture.brief().bootstrap.unwrap();
@@ -182,7 +182,7 @@ fn a_bootstrap_is_removed_once_shown_and_only_the_one_that_was() {
 }
 
 #[test]
-fn long_files_cost_bounded_memory_and_say_that_they_are_cut() {
+fn long_briefing_files_are_cut_with_a_note() {
     let fixture = SkillFixture::new();
     fixture.put("ws/MEMORY.md", &"ü".repeat(3_000_000));
     let text = fixture.brief().text;
@@ -191,7 +191,7 @@ fn long_files_cost_bounded_memory_and_say_that_they_are_cut() {
 }
 
 #[test]
-fn the_nearest_skill_of_a_name_is_used_and_policy_decides_what_is_told() {
+fn nearest_skill_wins_and_policy_filters_the_list() {
     let mut fixture = SkillFixture::new();
     fixture.skill("skills/weather", "shared weather");
     fixture.skill("skills/tides", "shared tides");
@@ -213,7 +213,7 @@ fn the_nearest_skill_of_a_name_is_used_and_policy_decides_what_is_told() {
 }
 
 #[test]
-fn more_folders_are_shared_by_all_and_how_much_is_told_can_be_set() {
+fn shared_skill_folders_and_list_limits_apply() {
     let fixture = SkillFixture::new();
     fixture.skill("skills/weather", "shared weather");
     fixture.skill("more/weather", "other weather");
@@ -240,7 +240,7 @@ fn more_folders_are_shared_by_all_and_how_much_is_told_can_be_set() {
 }
 
 #[tokio::test]
-async fn a_skill_is_read_by_name_and_only_below_its_folder() {
+async fn skill_is_read_by_name_within_its_folder() {
     let mut fixture = SkillFixture::new();
     assert!(!fixture.tools().contains(&"read_skill".to_owned()), "no skills, no tool");
     fixture.skill("skills/weather", "shared weather");
@@ -280,7 +280,7 @@ async fn a_skill_is_read_by_name_and_only_below_its_folder() {
 }
 
 #[test]
-fn strange_skills_do_no_harm() {
+fn malformed_skills_are_ignored() {
     let fixture = SkillFixture::new();
     fixture.skill("skills/good", "\u{202e}desrever\u{202c} \u{1b}[31m and\u{0} more");
     fixture.put("skills/long/SKILL.md", &format!("---\nname: {}\ndescription: x\n---\n", "n".repeat(10_000)));
@@ -297,7 +297,7 @@ fn strange_skills_do_no_harm() {
 }
 
 #[test]
-fn a_check_names_what_is_wrong_and_what_looks_wrong() {
+fn skill_check_reports_errors_and_warnings() {
     let fixture = SkillFixture::new();
     fixture.skill("skills/weather", "shared weather");
     fixture.skill("skills/weather-x7k2", "a clone");
@@ -337,7 +337,7 @@ fn a_check_names_what_is_wrong_and_what_looks_wrong() {
 }
 
 #[test]
-fn a_turn_without_files_costs_microseconds() {
+fn repeated_briefing_load_takes_microseconds() {
     let fixture = SkillFixture::new();
     fixture.brief();
     let workspace = &fixture.bench.scope.workspace;

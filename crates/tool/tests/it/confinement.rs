@@ -57,17 +57,17 @@ pub fn as_ordinary_user(test: &str) {
 }
 
 #[test]
-fn an_ordinary_user_is_confined_in_every_way() {
-    as_ordinary_user("confinement::what_is_said_to_be_in_force_is");
-    as_ordinary_user("confinement::everyday_work_goes_on_inside");
-    as_ordinary_user("confinement::priorities_and_attributes_of_others_can_not_be_set");
-    as_ordinary_user("confinement::the_quota_of_the_disk_holds_wherever_a_program_writes");
-    as_ordinary_user("confinement::shared_memory_that_a_program_gives_back_still_counts");
-    as_ordinary_user("shell::children_in_the_background_end_with_the_command");
+fn ordinary_user_is_confined_with_every_namespace_mode() {
+    as_ordinary_user("confinement::reported_confinement_matches_enforcement");
+    as_ordinary_user("confinement::common_commands_work_inside_sandbox");
+    as_ordinary_user("confinement::priorities_and_foreign_attributes_cannot_be_set");
+    as_ordinary_user("confinement::disk_quota_covers_all_writable_places");
+    as_ordinary_user("confinement::released_shared_memory_still_counts_against_limit");
+    as_ordinary_user("shell::background_children_end_with_the_command");
 }
 
 #[tokio::test]
-async fn a_program_that_lies_below_tmp_confines_as_well() {
+async fn sandbox_helper_below_tmp_still_confines() {
     for way in ways() {
         let mut bench = by(way.clone(), SandboxMode::Workspace);
         let own = bench.home.path().join("polyclaw-sandbox");
@@ -87,7 +87,7 @@ async fn a_program_that_lies_below_tmp_confines_as_well() {
 }
 
 #[tokio::test]
-async fn root_is_not_confined_without_walls() {
+async fn root_is_refused_without_namespaces() {
     let bench = by(NamespaceMode::Bare, SandboxMode::Workspace);
     let outcome = bench.call("shell", json!({ "command": "echo ran > ran" })).await;
     assert_eq!(bench.path("ran").exists(), !is_root(), "{}", outcome.content);
@@ -102,14 +102,14 @@ async fn facts(bench: &Bench, command: &str) -> (String, ProgramConfinement) {
 }
 
 #[tokio::test]
-async fn what_is_said_to_be_in_force_is() {
+async fn reported_confinement_matches_enforcement() {
     for way in ways() {
         for mode in [SandboxMode::Workspace, SandboxMode::Strict] {
             let bench = by(way.clone(), mode);
             let (text, facts) = facts(&bench, "echo hello > made; cat made; ls / ; ulimit -c -n").await;
             assert!(text.starts_with("hello\n") && text.contains("Permission denied"), "{way:?}: {text}");
             assert!(facts.no_new_privs && facts.seccomp == 2 && facts.seccomp_filters >= 2, "{facts:?}");
-            leaves_attributes_alone(&bench).await;
+            assert_outside_attributes_unchanged(&bench).await;
             assert!(!facts.tried.attributes);
             if way != NamespaceMode::Bare {
                 bench.ok("shell", json!({ "command": "chmod 700 made && touch -d @1 made" })).await;
@@ -133,7 +133,7 @@ async fn what_is_said_to_be_in_force_is() {
 }
 
 /// Landlock does not look at modes, owners and times; something else has to. Not below /tmp, which is another inside.
-async fn leaves_attributes_alone(bench: &Bench) {
+async fn assert_outside_attributes_unchanged(bench: &Bench) {
     let outside = tempfile::tempdir_in("/var/tmp").unwrap();
     let path = outside.path().join("file");
     std::fs::write(&path, "x").unwrap();
@@ -150,7 +150,7 @@ async fn leaves_attributes_alone(bench: &Bench) {
 }
 
 #[tokio::test]
-async fn everyday_work_goes_on_inside() {
+async fn common_commands_work_inside_sandbox() {
     for way in ways() {
         let bench = by(way.clone(), SandboxMode::Workspace);
         for (command, wanted) in [
@@ -183,7 +183,7 @@ async fn everyday_work_goes_on_inside() {
 }
 
 #[tokio::test]
-async fn limits_are_read_back_and_hold() {
+async fn resource_limits_are_reported_and_enforced() {
     let mut bench = by(NamespaceMode::Own, SandboxMode::Strict);
     bench.scope.sandbox = SandboxSettings {
         mode: SandboxMode::Strict,
@@ -214,7 +214,7 @@ async fn limits_are_read_back_and_hold() {
 }
 
 #[tokio::test]
-async fn a_program_that_can_not_be_confined_does_not_run() {
+async fn program_that_cannot_be_confined_does_not_run() {
     let mut bench = Bench::new();
     let settings = confining(bench.home.path());
     // Something that is to stay hidden lies in the workspace: no confinement can hold there.
@@ -236,7 +236,7 @@ async fn a_program_that_can_not_be_confined_does_not_run() {
 }
 
 #[tokio::test]
-async fn nothing_is_left_behind() {
+async fn sandbox_run_leaves_no_temporary_files() {
     let bench = Bench::new();
     for _ in 0..5 {
         bench.ok("shell", json!({ "command": "echo x > /tmp/left; echo y > left" })).await;
@@ -252,7 +252,7 @@ async fn nothing_is_left_behind() {
 }
 
 #[tokio::test]
-async fn file_tools_say_how_paths_were_opened() {
+async fn file_tools_report_path_resolution() {
     let bench = Bench::new();
     for path in ["f", "../secret"] {
         let outcome = bench.call("read_file", json!({ "path": path })).await;
@@ -262,7 +262,7 @@ async fn file_tools_say_how_paths_were_opened() {
 }
 
 #[tokio::test]
-async fn a_program_that_fills_the_workspace_is_stopped() {
+async fn program_exceeding_disk_quota_is_stopped() {
     for way in ways() {
         let mut bench = by(way, SandboxMode::Workspace);
         bench.scope.sandbox.disk_mb = Some(20);
@@ -276,7 +276,7 @@ async fn a_program_that_fills_the_workspace_is_stopped() {
 }
 
 #[tokio::test]
-async fn the_quota_of_the_disk_holds_wherever_a_program_writes() {
+async fn disk_quota_covers_all_writable_places() {
     let files =
         "i=0; while [ $i -lt 60 ]; do head -c 1000000 /dev/zero > $d/f$i; i=$((i+1)); sleep 0.05; done";
     let unlinked = "import os,time\n\
@@ -315,7 +315,7 @@ async fn the_quota_of_the_disk_holds_wherever_a_program_writes() {
 }
 
 #[tokio::test]
-async fn shared_memory_that_a_program_gives_back_still_counts() {
+async fn released_shared_memory_still_counts_against_limit() {
     let hold = "import mmap,time\n\
         held = []\n\
         for n in range(30):\n    \
@@ -334,7 +334,7 @@ async fn shared_memory_that_a_program_gives_back_still_counts() {
 }
 
 #[tokio::test]
-async fn priorities_and_attributes_of_others_can_not_be_set() {
+async fn priorities_and_foreign_attributes_cannot_be_set() {
     // 251 is ioprio_set on x86_64 and 30 elsewhere; 463, 466 and 469 set attributes of a path.
     let tries = "import ctypes,os,platform\n\
         libc = ctypes.CDLL(None, use_errno=True)\n\

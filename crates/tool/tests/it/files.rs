@@ -14,7 +14,7 @@ use crate::worker::usual;
 use crate::{Bench, confining};
 
 #[tokio::test]
-async fn a_file_is_written_read_edited_listed_and_found() {
+async fn file_is_written_read_edited_listed_and_found() {
     let bench = Bench::new();
     let report = bench.ok("write_file", json!({ "path": "a/b/c.txt", "content": "one\ntwo\n" })).await;
     assert_eq!(report, "created a/b/c.txt (8 bytes)");
@@ -33,7 +33,7 @@ async fn a_file_is_written_read_edited_listed_and_found() {
 }
 
 #[tokio::test]
-async fn a_path_inside_may_be_absolute() {
+async fn absolute_path_inside_workspace_is_accepted() {
     let bench = Bench::new();
     let path = bench.path("x");
     bench.ok("write_file", json!({ "path": path, "content": "x" })).await;
@@ -41,7 +41,7 @@ async fn a_path_inside_may_be_absolute() {
 }
 
 #[tokio::test]
-async fn files_a_call_would_write_are_known_with_their_links_resolved() {
+async fn written_files_are_reported_with_symlinks_resolved() {
     let bench = Bench::new();
     fs::create_dir_all(bench.path("skills/x")).unwrap();
     fs::write(bench.path("AGENTS.md"), "rules").unwrap();
@@ -117,7 +117,7 @@ async fn no_tool_reaches_outside_the_workspace() {
 }
 
 #[tokio::test]
-async fn special_files_are_refused_at_once() {
+async fn special_files_are_refused_without_blocking() {
     let bench = Bench::new();
     let made = std::process::Command::new("mkfifo").arg(bench.path("pipe")).status().unwrap();
     assert!(made.success());
@@ -135,7 +135,7 @@ async fn special_files_are_refused_at_once() {
 }
 
 #[tokio::test]
-async fn limits_hold_and_say_so() {
+async fn file_size_limits_are_enforced_with_message() {
     let bench = Bench::new();
     let huge = "x".repeat(10 * 1024 * 1024 + 1);
     let error = bench.refused("write_file", json!({ "path": "huge", "content": huge })).await;
@@ -148,7 +148,7 @@ async fn limits_hold_and_say_so() {
 }
 
 #[tokio::test]
-async fn a_file_that_is_not_text_is_shown_with_a_note_and_not_edited() {
+async fn non_utf8_file_is_shown_with_note_and_not_edited() {
     let bench = Bench::new();
     fs::write(bench.path("latin"), b"caf\xe9\n").unwrap();
     assert!(bench.ok("read_file", json!({ "path": "latin" })).await.contains("not valid UTF-8"));
@@ -158,7 +158,7 @@ async fn a_file_that_is_not_text_is_shown_with_a_note_and_not_edited() {
 }
 
 #[tokio::test]
-async fn edits_made_together_are_all_kept() {
+async fn concurrent_edits_are_all_kept() {
     let bench = Bench::new();
     let names: Vec<String> = (10..40).map(|n| format!("<{n}>")).collect();
     fs::write(bench.path("f"), names.concat()).unwrap();
@@ -176,7 +176,7 @@ async fn edits_made_together_are_all_kept() {
 }
 
 #[tokio::test]
-async fn odd_paths_are_errors_not_panics() {
+async fn malformed_paths_are_errors_not_panics() {
     let bench = Bench::new();
     for path in [
         "",
@@ -201,7 +201,7 @@ async fn odd_paths_are_errors_not_panics() {
 }
 
 #[tokio::test]
-async fn a_patch_adds_changes_and_deletes_or_does_nothing() {
+async fn patch_is_applied_completely_or_not_at_all() {
     let bench = Bench::new();
     fs::write(bench.path("old.txt"), "one\ntwo\n").unwrap();
     fs::write(bench.path("gone.txt"), "x").unwrap();
@@ -232,7 +232,7 @@ async fn a_patch_adds_changes_and_deletes_or_does_nothing() {
 }
 
 #[tokio::test]
-async fn a_patch_stays_in_the_workspace() {
+async fn patch_stays_inside_the_workspace() {
     let bench = Bench::new();
     let outside = bench.home.path().join("secret");
     symlink(&outside, bench.path("link")).unwrap();
@@ -254,7 +254,7 @@ async fn a_patch_stays_in_the_workspace() {
 }
 
 #[tokio::test]
-async fn a_full_workspace_takes_no_more_files_and_says_why() {
+async fn full_workspace_refuses_new_files() {
     let mut bench = Bench::new();
     bench.scope.sandbox.disk_mb = Some(1);
     let half = "x".repeat(600_000);

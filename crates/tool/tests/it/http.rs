@@ -13,7 +13,7 @@ fn private() -> Bench {
 }
 
 #[tokio::test]
-async fn a_page_comes_back_with_status_and_type() {
+async fn page_is_returned_with_status_and_content_type() {
     let site = Site::start(|_| text("hello")).await;
     let bench = private();
     let page = bench.ok("http_fetch", json!({ "url": site.url("/a") })).await;
@@ -24,7 +24,7 @@ async fn a_page_comes_back_with_status_and_type() {
 }
 
 #[tokio::test]
-async fn inner_addresses_are_refused_in_every_spelling_and_never_asked() {
+async fn private_addresses_are_refused_in_every_spelling() {
     let site = Site::start(|_| text("hello")).await;
     let bench = Bench::new();
     let hosts = [
@@ -63,7 +63,7 @@ async fn inner_addresses_are_refused_in_every_spelling_and_never_asked() {
 }
 
 #[tokio::test]
-async fn a_redirect_is_followed_and_checked() {
+async fn redirects_are_followed_and_checked() {
     let site = Site::start(|path| match path {
         "/start" => redirect("next?x=1"),
         "/next?x=1" => text("arrived"),
@@ -85,7 +85,7 @@ async fn a_redirect_is_followed_and_checked() {
 }
 
 #[tokio::test]
-async fn given_headers_are_sent_but_not_to_another_site() {
+async fn request_headers_are_not_sent_to_another_site() {
     let other = Site::start(|_| text("other")).await;
     let target = other.url("/");
     let site = Site::start(move |path| match path {
@@ -106,7 +106,7 @@ async fn given_headers_are_sent_but_not_to_another_site() {
 }
 
 #[tokio::test]
-async fn only_get_and_head_are_offered() {
+async fn only_get_and_head_methods_are_accepted() {
     let site =
         Site::start(|_| answer("200 OK", "content-type: image/png\r\ncontent-length: 1234\r\n", b"")).await;
     let bench = private();
@@ -118,7 +118,7 @@ async fn only_get_and_head_are_offered() {
 }
 
 #[tokio::test]
-async fn a_failed_request_is_an_error_that_shows_the_answer() {
+async fn http_error_status_is_an_error_with_body() {
     let site =
         Site::start(|_| answer("404 Not Found", "content-type: text/html\r\nset-cookie: a=b\r\n", b"nope"))
             .await;
@@ -128,7 +128,7 @@ async fn a_failed_request_is_an_error_that_shows_the_answer() {
 }
 
 #[tokio::test]
-async fn bodies_are_bounded_and_text_only() {
+async fn response_bodies_are_limited_and_text_only() {
     let site = Site::start(|path| match path {
         "/large" => text(&"x".repeat(5 * 1024 * 1024)),
         "/image" => answer("200 OK", "content-type: image/png\r\ncontent-length: 4\r\n", b"\x89PNG"),
@@ -156,7 +156,7 @@ async fn bodies_are_bounded_and_text_only() {
 }
 
 #[tokio::test]
-async fn rubbish_and_silence_are_errors() {
+async fn invalid_responses_and_urls_are_errors() {
     let site = Site::start(|_| b"this is not http\r\n\r\n".to_vec()).await;
     let bench = private();
     bench.refused("http_fetch", json!({ "url": site.url("/") })).await;

@@ -11,7 +11,7 @@ use crate::Bench;
 const GIF: &[u8] = b"GIF89a and so on";
 
 #[tokio::test]
-async fn an_image_of_the_workspace_is_shown_with_its_name() {
+async fn workspace_image_is_shown_with_its_name() {
     let bench = Bench::new();
     fs::create_dir(bench.path("shots")).unwrap();
     fs::write(bench.path("shots/a.png"), GIF).unwrap();
@@ -22,7 +22,7 @@ async fn an_image_of_the_workspace_is_shown_with_its_name() {
 }
 
 #[tokio::test]
-async fn no_image_outside_the_workspace_is_shown() {
+async fn images_outside_workspace_are_refused() {
     let bench = Bench::new();
     let outside = bench.home.path().join("private.gif");
     fs::write(&outside, GIF).unwrap();
@@ -36,7 +36,7 @@ async fn no_image_outside_the_workspace_is_shown() {
 }
 
 #[tokio::test]
-async fn a_name_with_a_line_break_is_told_in_one_line() {
+async fn image_name_with_line_break_stays_on_one_line() {
     let bench = Bench::new();
     fs::write(bench.path("a\nb.gif"), GIF).unwrap();
     let outcome = bench.call("image_view", json!({ "path": "a\nb.gif" })).await;
@@ -45,7 +45,7 @@ async fn a_name_with_a_line_break_is_told_in_one_line() {
 }
 
 #[tokio::test]
-async fn what_is_no_image_or_too_large_is_refused() {
+async fn invalid_or_oversized_images_are_refused() {
     let bench = Bench::new();
     fs::write(bench.path("page.png"), "<svg onload=alert(1)>").unwrap();
     fs::write(bench.path("huge.gif"), [GIF, &vec![0; MAX_IMAGE_BYTES]].concat()).unwrap();

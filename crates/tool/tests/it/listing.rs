@@ -7,7 +7,7 @@ use serde_json::json;
 use crate::Bench;
 
 #[test]
-fn each_tool_declares_what_it_may_do() {
+fn tools_declare_effect_risk_and_consent() {
     let bench = Bench::new();
     let listed = bench.tools.list_tools(&bench.scope);
     let declared: Vec<_> =
@@ -29,7 +29,7 @@ fn each_tool_declares_what_it_may_do() {
 }
 
 #[test]
-fn a_command_that_is_not_confined_needs_a_person() {
+fn unconfined_shell_command_needs_approval() {
     let mut bench = Bench::new();
     for (mode, consent, confined) in [
         (SandboxMode::Off, ToolConsent::AskPerson, false),
@@ -44,7 +44,7 @@ fn a_command_that_is_not_confined_needs_a_person() {
 }
 
 #[tokio::test]
-async fn a_tool_that_is_not_there_can_not_be_called() {
+async fn unknown_tool_call_is_an_error() {
     let bench = Bench::new();
     let unknown = [("no_such_tool", json!({})), ("", json!({})), (&"x".repeat(100_000), json!({}))];
     for (name, arguments) in unknown {
@@ -54,7 +54,7 @@ async fn a_tool_that_is_not_there_can_not_be_called() {
 }
 
 #[tokio::test]
-async fn every_listed_tool_is_reached_and_names_bad_arguments() {
+async fn every_listed_tool_reports_invalid_arguments() {
     let bench = Bench::new();
     for spec in bench.tools.list_tools(&bench.scope) {
         for arguments in [json!({ "no_such_field": 1 }), json!([1]), json!("text"), json!(7)] {
@@ -89,7 +89,7 @@ fn schemas_are_plain_objects_that_forbid_unknown_fields() {
 }
 
 #[test]
-fn the_schema_of_http_fetch_reads_well() {
+fn http_fetch_schema_matches_snapshot() {
     let bench = Bench::new();
     let listed = bench.tools.list_tools(&bench.scope);
     let spec = listed.iter().find(|spec| spec.name == "http_fetch").unwrap();

@@ -27,7 +27,7 @@ print("opened:", [p for p in writable if os.path.isfile(p) and opens(p, os.O_WRO
 "#;
 
 #[tokio::test]
-async fn machine_wide_files_can_not_be_opened() {
+async fn machine_wide_files_cannot_be_opened() {
     for way in ways() {
         for mode in [SandboxMode::Workspace, SandboxMode::Strict] {
             let bench = by(way.clone(), mode);
@@ -39,7 +39,7 @@ async fn machine_wide_files_can_not_be_opened() {
 }
 
 #[tokio::test]
-async fn machine_wide_files_can_not_be_opened_from_a_worker() {
+async fn machine_wide_files_cannot_be_opened_from_worker() {
     for mode in [SandboxMode::Workspace, SandboxMode::Strict] {
         let shop = shop(usual(), mode);
         assert_eq!(shop.bench.scope.isolation, ToolIsolation::Process);
@@ -50,7 +50,7 @@ async fn machine_wide_files_can_not_be_opened_from_a_worker() {
 }
 
 #[tokio::test]
-async fn what_programs_need_of_proc_is_there() {
+async fn required_proc_files_are_readable() {
     let bench = by(NamespaceMode::Own, SandboxMode::Workspace);
     let command = "grep -c MemTotal /proc/meminfo; grep -q processor /proc/cpuinfo && cat /proc/self/comm; \
                    echo out > /dev/stdout; cat /proc/sys/kernel/ostype; ls /proc/$$/fd > /dev/null && nproc > /dev/null && ps > /dev/null && echo ran";
@@ -81,7 +81,7 @@ async fn listens(bench: &Bench) -> String {
 }
 
 #[tokio::test]
-async fn listening_is_refused_unless_the_agent_may() {
+async fn listening_requires_the_listen_permission() {
     for way in ways() {
         let mut bench = by(way, SandboxMode::Workspace);
         let text = listens(&bench).await;
@@ -96,7 +96,7 @@ async fn listening_is_refused_unless_the_agent_may() {
 }
 
 #[tokio::test]
-async fn a_program_that_may_not_listen_still_connects() {
+async fn program_without_listen_permission_can_connect() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     let bench = by(NamespaceMode::Own, SandboxMode::Workspace);

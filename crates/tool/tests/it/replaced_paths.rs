@@ -70,7 +70,7 @@ fn write_skill(folder: &Path) {
 }
 
 #[tokio::test]
-async fn no_skill_is_read_from_a_folder_that_took_the_place_of_skills() {
+async fn skill_is_not_read_from_replaced_skills_folder() {
     let (bench, _) = bench_with_briefings();
     let outside = bench.home.path().join("outside");
     fs::create_dir_all(outside.join("cp")).unwrap();
@@ -90,7 +90,7 @@ async fn no_skill_is_read_from_a_folder_that_took_the_place_of_skills() {
 
 /// As a workspace inside another agent's would be.
 #[tokio::test]
-async fn nothing_is_done_in_a_folder_that_took_the_place_of_a_workspace() {
+async fn tools_do_not_use_a_replaced_workspace_folder() {
     let (mut bench, _) = bench_with_briefings();
     bench.tools = BuiltinToolbox::new(BuiltinSettings {
         sandbox: crate::confining(bench.home.path()),
@@ -122,7 +122,7 @@ async fn nothing_is_done_in_a_folder_that_took_the_place_of_a_workspace() {
 
 /// The second name of the file stands for one that was looked at just before the folder was exchanged.
 #[test]
-fn no_file_is_removed_in_a_folder_that_took_the_place_of_an_overlay() {
+fn bootstrap_is_not_removed_from_replaced_overlay_folder() {
     let (bench, briefings) = bench_with_briefings();
     let (own, outside) = (bench.path("agents/main"), bench.home.path().join("outside"));
     for folder in [&own, &outside] {
@@ -142,7 +142,7 @@ fn no_file_is_removed_in_a_folder_that_took_the_place_of_an_overlay() {
 }
 
 #[test]
-fn a_configured_folder_of_skills_in_a_workspace_is_not_followed_as_a_link() {
+fn shared_skill_folder_replaced_by_symlink_is_not_followed() {
     let (bench, briefings) = bench_with_briefings();
     let outside = bench.home.path().join("outside");
     write_skill(&outside.join("planted"));

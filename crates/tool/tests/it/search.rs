@@ -19,7 +19,7 @@ async fn site(body: Value) -> Site {
 }
 
 #[tokio::test]
-async fn each_service_is_asked_in_its_own_way() {
+async fn each_search_service_gets_its_own_request_format() {
     let hit = |text: &str| json!([{ "title": "Tides", "url": "https://a.example/t", text: "High at noon." }]);
     let expected = "1. Tides\n   https://a.example/t\n   High at noon.";
     for (kind, body, asked) in [
@@ -59,7 +59,7 @@ async fn each_service_is_asked_in_its_own_way() {
 }
 
 #[tokio::test]
-async fn without_a_service_the_tool_is_not_there() {
+async fn web_search_is_absent_without_a_service() {
     let bench = Bench::new();
     assert!(bench.tools.list_tools(&bench.scope).iter().all(|tool| tool.name != "web_search"));
     let text = bench.refused("web_search", json!({ "query": "x" })).await;
@@ -67,7 +67,7 @@ async fn without_a_service_the_tool_is_not_there() {
 }
 
 #[tokio::test]
-async fn what_is_found_is_bounded_and_cleaned() {
+async fn search_results_are_limited_and_sanitized() {
     let odd = json!({ "results": [
         { "title": "a\nb\u{202e}\u{1b}[2J", "url": "https://a.example/", "content": "x".repeat(100_000) },
         { "title": "file", "url": "file:///etc/passwd", "content": "no" },
@@ -84,7 +84,7 @@ async fn what_is_found_is_bounded_and_cleaned() {
 }
 
 #[tokio::test]
-async fn what_goes_wrong_is_said_without_the_key() {
+async fn search_errors_do_not_reveal_the_key() {
     for (status, expected) in [
         ("401 No", "rejected the API key"),
         ("429 No", "limit"),

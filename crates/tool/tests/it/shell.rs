@@ -40,7 +40,7 @@ async fn until_alive(mark: &str, count: usize) {
 }
 
 #[tokio::test]
-async fn output_and_exit_status_come_back_in_order() {
+async fn output_and_exit_status_are_returned_in_order() {
     let bench = Bench::new();
     let text = bench.ok("shell", json!({ "command": "echo one; echo two >&2; echo three" })).await;
     assert_eq!(text, "one\ntwo\nthree\n[exit status 0]");
@@ -55,7 +55,7 @@ async fn output_and_exit_status_come_back_in_order() {
 }
 
 #[tokio::test]
-async fn output_is_passed_on_while_the_command_runs() {
+async fn output_is_streamed_while_command_runs() {
     let bench = Bench::new();
     let call = bench.call("shell", json!({ "command": "echo first; sleep 30" }));
     assert!(tokio::time::timeout(Duration::from_secs(1), call).await.is_err());
@@ -63,7 +63,7 @@ async fn output_is_passed_on_while_the_command_runs() {
 }
 
 #[tokio::test]
-async fn the_command_runs_in_the_workspace_without_input() {
+async fn command_runs_in_workspace_without_stdin() {
     let bench = Bench::new();
     std::fs::create_dir(bench.path("sub")).unwrap();
     let here = bench.scope.workspace.canonicalize().unwrap();
@@ -75,7 +75,7 @@ async fn the_command_runs_in_the_workspace_without_input() {
 }
 
 #[tokio::test]
-async fn the_environment_is_cleared() {
+async fn shell_environment_is_cleared() {
     let bench = Bench::new();
     // Cargo gives every test these; a command must not see them.
     assert!(std::env::var("CARGO_PKG_NAME").is_ok());
@@ -89,7 +89,7 @@ async fn the_environment_is_cleared() {
 }
 
 #[tokio::test]
-async fn huge_output_keeps_its_start_and_its_end() {
+async fn huge_output_keeps_start_and_end() {
     let bench = Bench::new();
     let text = bench.ok("shell", json!({ "command": "seq 1 1000000" })).await;
     assert!(text.starts_with("1\n2\n3\n") && text.ends_with("999999\n1000000\n[exit status 0]"));
@@ -98,7 +98,7 @@ async fn huge_output_keeps_its_start_and_its_end() {
 }
 
 #[tokio::test]
-async fn an_endless_command_is_killed_with_all_it_started() {
+async fn timed_out_command_is_killed_with_its_children() {
     for mode in MODES {
         let (mut bench, mark) = (Bench::new(), mark());
         bench.scope.sandbox.mode = mode;
@@ -113,7 +113,7 @@ async fn an_endless_command_is_killed_with_all_it_started() {
 }
 
 #[tokio::test]
-async fn endless_output_does_not_hold_up_the_timeout() {
+async fn endless_output_does_not_delay_the_timeout() {
     let bench = Bench::new();
     let started_at = Instant::now();
     let text = bench.refused("shell", json!({ "command": "yes", "timeout_seconds": 1 })).await;
@@ -122,7 +122,7 @@ async fn endless_output_does_not_hold_up_the_timeout() {
 }
 
 #[tokio::test]
-async fn children_in_the_background_end_with_the_command() {
+async fn background_children_end_with_the_command() {
     for mode in MODES {
         let (mut bench, mark) = (Bench::new(), mark());
         bench.scope.sandbox.mode = mode;
@@ -145,7 +145,7 @@ async fn children_in_the_background_end_with_the_command() {
 }
 
 #[tokio::test]
-async fn dropping_the_call_kills_everything() {
+async fn dropped_shell_call_kills_all_processes() {
     for mode in MODES {
         let (mut bench, mark) = (Bench::new(), mark());
         bench.scope.sandbox.mode = mode;

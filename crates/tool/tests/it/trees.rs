@@ -37,14 +37,14 @@ fn disk_usage_kb(folder: &Path) -> u64 {
 }
 
 #[test]
-fn an_ordinary_user_removes_and_counts_what_programs_leave() {
-    as_ordinary_user("trees::closed_temporary_folders_are_removed");
-    as_ordinary_user("trees::short_programs_can_not_add_up_beyond_the_quota");
-    as_ordinary_user("trees::a_closed_folder_counts_for_the_quota_of_file_tools");
+fn leftovers_of_ordinary_user_are_removed_and_counted() {
+    as_ordinary_user("trees::unreadable_temporary_folders_are_removed");
+    as_ordinary_user("trees::short_programs_cannot_exceed_the_quota_together");
+    as_ordinary_user("trees::unreadable_folder_counts_for_file_tool_quota");
 }
 
 #[tokio::test]
-async fn a_very_deep_temporary_folder_is_removed() {
+async fn very_deep_temporary_folder_is_removed() {
     // One way only: on a slow disk the folders take their time.
     let bench = by(NamespaceMode::Own, SandboxMode::Strict);
     bench.ok("shell", json!({ "command": format!("python3 -c \"{DEEP_TREE}\"") })).await;
@@ -52,7 +52,7 @@ async fn a_very_deep_temporary_folder_is_removed() {
 }
 
 #[tokio::test]
-async fn closed_temporary_folders_are_removed() {
+async fn unreadable_temporary_folders_are_removed() {
     let close = "umask 0777; mkdir $TMPDIR/q; umask 0022; mkdir -p $TMPDIR/a/b/c; echo x > $TMPDIR/a/b/c/f; \
                  chmod 0 $TMPDIR/a/b/c; chmod 0400 $TMPDIR/a/b; chmod 0100 $TMPDIR/a; true";
     for way in ways() {
@@ -63,7 +63,7 @@ async fn closed_temporary_folders_are_removed() {
 }
 
 #[tokio::test]
-async fn short_programs_can_not_add_up_beyond_the_quota() {
+async fn short_programs_cannot_exceed_the_quota_together() {
     for way in ways() {
         let mut bench = by(way.clone(), SandboxMode::Workspace);
         bench.scope.sandbox.disk_mb = Some(20);
@@ -82,7 +82,7 @@ async fn short_programs_can_not_add_up_beyond_the_quota() {
 }
 
 #[tokio::test]
-async fn a_closed_folder_counts_for_the_quota_of_file_tools() {
+async fn unreadable_folder_counts_for_file_tool_quota() {
     let mut bench = by(NamespaceMode::Own, SandboxMode::Workspace);
     bench.scope.sandbox.disk_mb = Some(20);
     let close = "mkdir -p d/below; head -c 15000000 /dev/zero > d/below/big; chmod 0 d/below; chmod 0400 d";

@@ -78,7 +78,7 @@ fn kill(pid: u32) {
 }
 
 #[tokio::test]
-async fn an_image_comes_out_of_a_worker_whole() {
+async fn image_from_worker_is_complete() {
     let shop = shop(usual(), SandboxMode::Workspace);
     let mut image = b"GIF89a".to_vec();
     image.resize(MAX_IMAGE_BYTES, 7);
@@ -92,7 +92,7 @@ async fn an_image_comes_out_of_a_worker_whole() {
 }
 
 #[tokio::test]
-async fn calls_run_in_a_confined_worker_that_serves_many() {
+async fn confined_worker_serves_many_calls() {
     for mode in [SandboxMode::Workspace, SandboxMode::Strict] {
         let shop = shop(usual(), mode);
         let wrote = shop.call("write_file", json!({ "path": "f", "content": "hello\n" })).await;
@@ -115,14 +115,14 @@ async fn calls_run_in_a_confined_worker_that_serves_many() {
 }
 
 #[tokio::test]
-async fn a_worker_without_a_network_asks_the_host_for_a_page() {
+async fn worker_without_network_fetches_through_host() {
     let shop = shop(usual(), SandboxMode::Strict);
     let outcome = shop.call("http_fetch", json!({ "url": "http://127.0.0.1:1/" })).await;
     assert!(outcome.is_error && outcome.content.contains("not a public address"), "{}", outcome.content);
 }
 
 #[tokio::test]
-async fn an_effect_whose_worker_ends_is_unknown_and_the_next_call_gets_a_new_one() {
+async fn effect_of_crashed_worker_is_unknown_and_not_repeated() {
     let shop = shop(usual(), SandboxMode::Workspace);
     let first = shop.call("list_dir", json!({})).await.facts.unwrap().worker.unwrap();
     let command = json!({ "command": "echo once >> ran; sleep 30" });
@@ -143,7 +143,7 @@ async fn an_effect_whose_worker_ends_is_unknown_and_the_next_call_gets_a_new_one
 }
 
 #[tokio::test]
-async fn a_worker_that_ended_while_nobody_asked_it_is_given_no_call() {
+async fn worker_that_ended_while_idle_gets_no_call() {
     let shop = shop(usual(), SandboxMode::Workspace);
     let first = shop.call("list_dir", json!({})).await.facts.unwrap().worker.unwrap();
     kill(first);
@@ -157,7 +157,7 @@ async fn a_worker_that_ended_while_nobody_asked_it_is_given_no_call() {
 }
 
 #[tokio::test]
-async fn a_worker_that_writes_rubbish_or_ends_is_replaced_a_few_times() {
+async fn misbehaving_worker_is_replaced_a_few_times() {
     for wrong in [
         "echo rubbish",
         "exit 3",
@@ -175,7 +175,7 @@ async fn a_worker_that_writes_rubbish_or_ends_is_replaced_a_few_times() {
 }
 
 #[tokio::test]
-async fn who_finds_no_free_worker_is_told_after_a_while() {
+async fn call_without_free_worker_times_out() {
     let shop =
         shop(WorkerPoolSettings { max: 1, wait: Duration::from_secs(1), ..usual() }, SandboxMode::Workspace);
     let long = shop.call("shell", json!({ "command": "touch began; sleep 4" }));
@@ -192,7 +192,7 @@ async fn who_finds_no_free_worker_is_told_after_a_while() {
 }
 
 #[tokio::test]
-async fn idle_workers_go_and_dropping_a_call_ends_its_worker() {
+async fn idle_workers_end_and_dropped_call_ends_its_worker() {
     let shop =
         shop(WorkerPoolSettings { idle: Duration::from_millis(300), ..usual() }, SandboxMode::Workspace);
     let worker = shop.call("list_dir", json!({})).await.facts.unwrap().worker.unwrap();
@@ -203,7 +203,7 @@ async fn idle_workers_go_and_dropping_a_call_ends_its_worker() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_thousand_calls_leave_nothing_behind() {
+async fn thousand_calls_leak_no_processes_or_descriptors() {
     let shop = Arc::new(shop(WorkerPoolSettings { calls: 100, ..usual() }, SandboxMode::Workspace));
     std::fs::write(shop.bench.path("f"), "x").unwrap();
     shop.call("read_file", json!({ "path": "f" })).await;
@@ -223,7 +223,7 @@ async fn a_thousand_calls_leave_nothing_behind() {
 }
 
 #[tokio::test]
-async fn a_command_that_kills_all_it_can_kills_only_itself() {
+async fn kill_all_command_kills_only_itself() {
     for mode in [SandboxMode::Workspace, SandboxMode::Strict] {
         let shop = shop(usual(), mode);
         let worker = shop.call("list_dir", json!({})).await.facts.unwrap().worker;
@@ -238,7 +238,7 @@ async fn a_command_that_kills_all_it_can_kills_only_itself() {
 
 /// The engine resolves the links that lead to a workspace. One that is there later was put there since.
 #[tokio::test]
-async fn a_workspace_that_became_a_link_is_not_used() {
+async fn workspace_that_became_a_symlink_is_not_used() {
     let mut shop = shop(usual(), SandboxMode::Workspace);
     let link = shop.bench.home.path().join("link");
     std::os::unix::fs::symlink(&shop.bench.scope.workspace, &link).unwrap();

@@ -24,7 +24,7 @@ fn said_at(place: &DiscordLocation, over: Value) -> Option<InboundMessage> {
 }
 
 #[test]
-fn a_message_keeps_its_whole_place() {
+fn inbound_message_keeps_its_full_context() {
     let found = said(json!({})).unwrap();
     assert_eq!(found.context.peer, ChatPeer { kind: PeerKind::Channel, id: "c1".into() });
     assert_eq!(
@@ -36,7 +36,7 @@ fn a_message_keeps_its_whole_place() {
 }
 
 #[test]
-fn a_thread_is_a_place_of_its_own_below_its_channel() {
+fn thread_message_has_thread_and_parent_channel() {
     let found = said_at(&place(Some("p1")), json!({})).unwrap();
     assert_eq!(found.context.peer.id, "c1");
     assert_eq!(found.context.parent, Some(ChatPeer { kind: PeerKind::Channel, id: "p1".into() }));
@@ -45,7 +45,7 @@ fn a_thread_is_a_place_of_its_own_below_its_channel() {
 }
 
 #[test]
-fn a_person_is_known_by_their_id_and_answered_in_the_channel() {
+fn dm_is_identified_by_user_and_answered_in_channel() {
     let alone = DiscordLocation { channel: "d9".into(), ..DiscordLocation::default() };
     let found = said_at(&alone, json!({ "member": null })).unwrap();
     assert_eq!(found.context.peer, ChatPeer { kind: PeerKind::Dm, id: "7".into() });
@@ -53,7 +53,7 @@ fn a_person_is_known_by_their_id_and_answered_in_the_channel() {
 }
 
 #[test]
-fn who_is_spoken_to() {
+fn mentions_and_replies_to_bot_are_detected() {
     let table = [
         (json!({}), false),
         (json!({ "content": "hi <@1>", "mentions": [{ "id": "1" }] }), true),
@@ -69,7 +69,7 @@ fn who_is_spoken_to() {
 }
 
 #[test]
-fn the_name_before_a_command_is_taken_off() {
+fn leading_bot_mention_is_removed_from_text() {
     let text = |text: &str| said(json!({ "content": text })).unwrap().text;
     assert_eq!(text("<@1> /new"), "/new");
     assert_eq!(text("<@!1>  what now"), "what now");
@@ -79,7 +79,7 @@ fn the_name_before_a_command_is_taken_off() {
 }
 
 #[test]
-fn bots_webhooks_and_notices_are_not_answered() {
+fn bot_webhook_and_system_messages_are_ignored() {
     for over in [
         json!({ "author": { "id": "9", "bot": true } }),
         json!({ "author": { "id": "1" } }),

@@ -21,7 +21,7 @@ fn said(over: Value) -> Option<InboundMessage> {
 }
 
 #[test]
-fn a_message_keeps_its_whole_place() {
+fn inbound_message_keeps_its_full_context() {
     let found = said(json!({ "message_thread_id": 3, "is_topic_message": true })).unwrap();
     assert_eq!(found.context.peer, ChatPeer { kind: PeerKind::Group, id: "-5".into() });
     assert_eq!(found.context.thread, Some(ChatThread { kind: ThreadKind::Topic, id: "3".into() }));
@@ -33,7 +33,7 @@ fn a_message_keeps_its_whole_place() {
 }
 
 #[test]
-fn kinds_of_chats() {
+fn chat_types_map_to_peer_kinds() {
     let kind = |kind: &str| said(json!({ "chat": { "id": 7, "type": kind } })).unwrap().context.peer.kind;
     assert_eq!(kind("private"), PeerKind::Dm);
     assert_eq!(kind("group"), PeerKind::Group);
@@ -42,7 +42,7 @@ fn kinds_of_chats() {
 }
 
 #[test]
-fn who_is_spoken_to() {
+fn mentions_and_replies_to_bot_are_detected() {
     let entity = |kind: &str, offset: usize, length: usize| json!([{ "type": kind, "offset": offset, "length": length }]);
     let mine = json!({ "message_id": 4, "chat": { "id": -5, "type": "group" }, "from": { "id": 1, "is_bot": true } });
     let table = [
@@ -68,7 +68,7 @@ fn who_is_spoken_to() {
 }
 
 #[test]
-fn commands_lose_the_name_of_the_bot_and_those_to_others_are_not_ours() {
+fn bot_name_is_stripped_and_commands_for_others_ignored() {
     let text = |text: &str| said(json!({ "text": text })).map(|message| message.text);
     assert_eq!(text("/new@polybot").as_deref(), Some("/new"));
     assert_eq!(text("/code@PolyBot fix\nit@home").as_deref(), Some("/code fix\nit@home"));
@@ -80,7 +80,7 @@ fn commands_lose_the_name_of_the_bot_and_those_to_others_are_not_ours() {
 }
 
 #[test]
-fn bots_are_not_answered_but_groups_and_channels_that_speak_are() {
+fn bots_are_ignored_but_group_and_channel_senders_are_not() {
     assert!(said(json!({ "from": { "id": 9, "is_bot": true } })).is_none());
     assert!(said(json!({ "from": { "id": 1, "is_bot": true } })).is_none());
     assert!(said(json!({ "from": null })).is_none());

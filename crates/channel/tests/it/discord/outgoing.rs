@@ -12,7 +12,7 @@ use crate::chunks::{PATIENT, Stage};
 use crate::fixture::{FATES, nowhere, outgoing, word};
 
 #[tokio::test]
-async fn only_what_surely_did_not_arrive_is_said_to_be_tried_again() {
+async fn send_and_edit_outcomes_match_platform_response() {
     let (platform, discord) = one(CALM_MS);
     let first = discord.send("first", &outgoing(&to("100"), "first")).await;
     let SendOutcome::Accepted { platform_id: Some(id) } = first else { panic!("{first:?}") };
@@ -26,7 +26,7 @@ async fn only_what_surely_did_not_arrive_is_said_to_be_tried_again() {
 }
 
 #[tokio::test]
-async fn a_repeat_under_the_same_key_is_shown_once() {
+async fn repeated_send_key_is_shown_once() {
     let (platform, discord) = one(CALM_MS);
     let text = outgoing(&to("100"), "once");
     for outcome in
@@ -46,7 +46,7 @@ async fn a_repeat_under_the_same_key_is_shown_once() {
 }
 
 #[tokio::test]
-async fn ten_thousand_chunkings_are_seen_as_the_stored_text() {
+async fn ten_thousand_chunkings_show_the_stored_text() {
     let (platform, _) = one(CALM_MS);
     let bots = BTreeMap::from([("main".to_owned(), config(&platform, TOKEN))]);
     let stage = Stage {
@@ -60,7 +60,7 @@ async fn ten_thousand_chunkings_are_seen_as_the_stored_text() {
 }
 
 #[tokio::test]
-async fn nobody_is_called_and_nothing_fetched_by_what_a_model_writes() {
+async fn sent_text_triggers_no_mentions_or_previews() {
     let (platform, discord) = one(CALM_MS);
     let emoji = "😀".repeat(10_000);
     for text in ["@everyone <@5> https://x.example", "\u{202e}a\0b **x**", &emoji] {
@@ -78,7 +78,7 @@ async fn nobody_is_called_and_nothing_fetched_by_what_a_model_writes() {
 }
 
 #[tokio::test]
-async fn the_menu_and_typing_reach_the_platform() {
+async fn command_menu_and_typing_are_sent_to_platform() {
     let (platform, discord) = one(CALM_MS);
     let item = MenuItem { command: "code".to_owned(), description: String::new() };
     discord.set_command_menu("main", &[item]).await.unwrap();
@@ -93,7 +93,7 @@ async fn the_menu_and_typing_reach_the_platform() {
 }
 
 #[tokio::test]
-async fn a_platform_that_is_not_there_got_nothing_and_the_token_does_not_show() {
+async fn unreachable_platform_is_retried_without_exposing_token() {
     let bot = serde_json::from_value(json!({ "bot_token": TOKEN, "api_url": nowhere() })).unwrap();
     let discord = adapter(&[("main", bot)]);
     let sent = discord.send("k", &outgoing(&to("100"), "x")).await;

@@ -11,7 +11,7 @@ use super::{CALM_MS, TOKEN, connected, one, to};
 use crate::fixture::{ChannelFixture, PlatformFixture};
 
 #[tokio::test]
-async fn a_session_is_gone_on_with_and_nothing_is_lost_or_doubled() {
+async fn resumed_session_neither_loses_nor_repeats_messages() {
     let (platform, discord) = one(CALM_MS);
     let fixture = PlatformFixture::new();
     let _fixture = ChannelFixture::start(&discord, &fixture);
@@ -37,7 +37,7 @@ async fn a_session_is_gone_on_with_and_nothing_is_lost_or_doubled() {
 }
 
 #[tokio::test]
-async fn what_a_forgotten_session_missed_is_looked_for() {
+async fn messages_missed_by_lost_session_are_fetched() {
     let (platform, discord) = one(CALM_MS);
     platform.add_channel("200", "g1", None);
     platform.add_channel("201", "g1", Some("200"));
@@ -68,7 +68,7 @@ async fn what_a_forgotten_session_missed_is_looked_for() {
 }
 
 #[tokio::test]
-async fn a_session_that_cannot_be_gone_on_with_is_followed_by_another() {
+async fn session_that_cannot_resume_is_replaced() {
     for end in [GatewayEnd::Invalid { resumable: false }, GatewayEnd::Close(4009), GatewayEnd::Close(4007)] {
         let (platform, discord) = one(CALM_MS);
         let fixture = PlatformFixture::new();
@@ -85,7 +85,7 @@ async fn a_session_that_cannot_be_gone_on_with_is_followed_by_another() {
 
 /// A little before the start: the bot was being restarted.
 #[tokio::test]
-async fn what_was_written_during_a_restart_is_found_in_servers() {
+async fn guild_messages_sent_during_restart_are_fetched() {
     let (platform, discord) = one(CALM_MS);
     platform.send_in_channel(TOKEN, "100", "is anybody there?", json!({}));
     platform.push("GET messages", ReplyOutcome::Status(502));
@@ -96,7 +96,7 @@ async fn what_was_written_during_a_restart_is_found_in_servers() {
 }
 
 #[tokio::test]
-async fn what_was_said_before_the_bot_was_there_was_not_said_to_it() {
+async fn messages_from_before_the_bot_joined_are_ignored() {
     let (platform, discord) = one(CALM_MS);
     let fixture = PlatformFixture::new();
     let _fixture = ChannelFixture::start(&discord, &fixture);
@@ -112,7 +112,7 @@ async fn what_was_said_before_the_bot_was_there_was_not_said_to_it() {
 }
 
 #[tokio::test]
-async fn a_gateway_that_answers_no_beats_is_left() {
+async fn gateway_without_heartbeat_acks_is_reconnected() {
     let (platform, discord) = one(100);
     let fixture = PlatformFixture::new();
     let _fixture = ChannelFixture::start(&discord, &fixture);
@@ -128,7 +128,7 @@ async fn a_gateway_that_answers_no_beats_is_left() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_taken_is_held_and_not_named_as_heard() {
+async fn unaccepted_messages_are_held_and_not_acknowledged() {
     let (platform, discord) = one(100);
     let fixture = PlatformFixture::new();
     fixture.later.store(40, Ordering::SeqCst);
@@ -151,7 +151,7 @@ async fn what_cannot_be_taken_is_held_and_not_named_as_heard() {
 }
 
 #[tokio::test]
-async fn a_session_goes_on_at_the_front_door_where_its_own_is_gone() {
+async fn session_resumes_at_gateway_url_if_resume_url_fails() {
     let (platform, discord) = one(CALM_MS);
     platform.set_resume_url(&format!("ws://127.0.0.1:{}", polyclaw_testkit::free_port()));
     let fixture = PlatformFixture::new();
@@ -166,7 +166,7 @@ async fn a_session_goes_on_at_the_front_door_where_its_own_is_gone() {
 }
 
 #[tokio::test]
-async fn a_platform_that_comes_up_late_is_found() {
+async fn late_platform_start_is_retried_until_connected() {
     let (platform, discord) = one(CALM_MS);
     for outcome in [
         ReplyOutcome::Status(503),
@@ -184,7 +184,7 @@ async fn a_platform_that_comes_up_late_is_found() {
 
 /// A process that starts knows from before where people have written to it alone, and asks only there.
 #[tokio::test]
-async fn what_was_written_alone_while_nobody_listened_is_read_after_a_restart() {
+async fn direct_messages_sent_while_offline_are_fetched() {
     let (platform, discord) = one(CALM_MS);
     platform.send_dm(TOKEN, "7", "from somebody known");
     platform.send_dm(TOKEN, "8", "from somebody new");

@@ -11,7 +11,7 @@ use crate::chunks::{PATIENT, Stage};
 use crate::fixture::{outgoing_to, word};
 
 #[tokio::test]
-async fn a_reply_goes_to_its_thread_and_can_be_changed() {
+async fn reply_is_sent_to_its_thread_and_can_be_edited() {
     let (homeserver, _) = dm().await;
     let matrix = one(&homeserver);
     let part = |text| outgoing_to(CHANNEL_NAME, "home", ROOM, Some("$root"), text);
@@ -29,7 +29,7 @@ async fn a_reply_goes_to_its_thread_and_can_be_changed() {
 
 /// The homeserver knows a key again, also after a restart.
 #[tokio::test]
-async fn a_message_whose_fate_is_unknown_can_be_sent_again() {
+async fn message_with_unknown_outcome_can_be_sent_again() {
     let (homeserver, _) = dm().await;
     for (n, (outcome, first)) in [
         (ReplyOutcome::ShownThenCut, "unknown"),
@@ -54,7 +54,7 @@ async fn a_message_whose_fate_is_unknown_can_be_sent_again() {
 }
 
 #[tokio::test]
-async fn ten_thousand_chunkings_are_seen_as_the_stored_text() {
+async fn ten_thousand_chunkings_show_the_stored_text() {
     let (homeserver, _) = dm().await;
     let users = BTreeMap::from([("home".to_owned(), account(&homeserver, CLAW))]);
     let stage = Stage {

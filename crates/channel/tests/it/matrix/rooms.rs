@@ -12,7 +12,7 @@ use super::{ANN, BOB, CLAW, ROOM, account, dm, matrix, one};
 use crate::fixture::{ChannelFixture, PlatformFixture, outgoing_to};
 
 #[tokio::test]
-async fn an_invitation_is_accepted_from_who_may_write() {
+async fn invitations_are_accepted_only_from_allowed_senders() {
     let (homeserver, inbox) = (Homeserver::start(), PlatformFixture::new());
     let access = AccountAccess {
         group_policy: GroupPolicy::Allowlist,
@@ -45,7 +45,7 @@ async fn an_invitation_is_accepted_from_who_may_write() {
 }
 
 #[tokio::test]
-async fn an_encrypted_room_is_not_entered_and_not_read() {
+async fn encrypted_rooms_are_not_joined_or_read() {
     let (homeserver, inbox) = dm().await;
     homeserver.add_room("!sealed:hs", &[ANN]);
     homeserver.invite_user("!sealed:hs", ANN, CLAW, true);
@@ -66,7 +66,7 @@ async fn an_encrypted_room_is_not_entered_and_not_read() {
 }
 
 #[tokio::test]
-async fn a_third_person_makes_a_group_of_a_conversation() {
+async fn third_member_turns_direct_chat_into_group() {
     let (homeserver, inbox) = dm().await;
     let matrix = one(&homeserver);
     let fixture = ChannelFixture::start(&matrix, &inbox);
@@ -82,7 +82,7 @@ async fn a_third_person_makes_a_group_of_a_conversation() {
 
 /// In a group it is spoken to by name, by an answer to it, and in threads that it began.
 #[tokio::test]
-async fn who_answers_it_speaks_to_it() {
+async fn reply_thread_and_name_count_as_mention() {
     let (homeserver, inbox) = (Homeserver::start(), PlatformFixture::new());
     homeserver.add_room(ROOM, &[ANN, BOB, CLAW]);
     let matrix = one(&homeserver);

@@ -17,7 +17,7 @@ fn now() -> i64 {
 }
 
 #[tokio::test]
-async fn only_what_slack_signed_just_now_is_taken() {
+async fn only_recent_signed_requests_are_accepted() {
     let (platform, inbox) = (Platform::start(), PlatformFixture::new());
     let slack = slack([
         ("work", config::SlackConfig { mode: SlackMode::Events, ..account(&platform, "work") }),
@@ -56,7 +56,7 @@ async fn only_what_slack_signed_just_now_is_taken() {
 }
 
 #[tokio::test]
-async fn a_request_is_answered_after_its_letter_was_taken() {
+async fn request_is_answered_after_its_message_is_accepted() {
     let (platform, inbox) = (Platform::start(), PlatformFixture::new());
     let events = config::SlackConfig { mode: SlackMode::Events, ..account(&platform, "work") };
     let slack = slack([("work", events.clone())]);

@@ -13,7 +13,7 @@ use crate::chunks::{PATIENT, Stage};
 use crate::fixture::{FATES, outgoing_to, word};
 
 #[tokio::test]
-async fn a_reply_goes_to_its_thread_and_means_nothing_to_slack() {
+async fn reply_is_sent_to_its_thread_with_markup_escaped() {
     let platform = Platform::start();
     let slack = one(&platform);
     let hostile = "<!channel> & <https://evil.example|here>";
@@ -27,7 +27,7 @@ async fn a_reply_goes_to_its_thread_and_means_nothing_to_slack() {
 }
 
 #[tokio::test]
-async fn a_message_can_be_changed() {
+async fn sent_message_can_be_edited() {
     let platform = Platform::start();
     let slack = one(&platform);
     slack.send("k", &outgoing_to(CHANNEL_NAME, "work", "C1", None, "hel")).await;
@@ -42,7 +42,7 @@ async fn a_message_can_be_changed() {
 }
 
 #[tokio::test]
-async fn only_what_surely_did_not_arrive_is_tried_again() {
+async fn send_is_retried_only_if_surely_not_delivered() {
     let platform = Platform::start();
     let slack = one(&platform);
     for (outcome, expected, _) in FATES {
@@ -61,7 +61,7 @@ async fn only_what_surely_did_not_arrive_is_tried_again() {
 }
 
 #[tokio::test]
-async fn ten_thousand_chunkings_are_seen_as_the_stored_text() {
+async fn ten_thousand_chunkings_show_the_stored_text() {
     let platform = Platform::start();
     let apps = BTreeMap::from([("work".to_owned(), account(&platform, "work"))]);
     let stage = Stage {

@@ -12,7 +12,7 @@ use crate::chunks::{PATIENT, Stage};
 use crate::fixture::{FATES, nowhere, outgoing, word};
 
 #[tokio::test]
-async fn only_what_surely_did_not_arrive_is_tried_again() {
+async fn send_is_retried_only_if_surely_not_delivered() {
     let (platform, telegram) = one();
     let first = telegram.send("k", &outgoing(&to("7", None), "first")).await;
     let SendOutcome::Accepted { platform_id: Some(id) } = first else { panic!("{first:?}") };
@@ -27,7 +27,7 @@ async fn only_what_surely_did_not_arrive_is_tried_again() {
 }
 
 #[tokio::test]
-async fn an_edit_to_the_same_text_is_no_failure_and_one_of_nothing_is() {
+async fn edit_succeeds_with_same_text_and_fails_without_message() {
     let (_platform, telegram) = one();
     let text = outgoing(&to("7", None), "same");
     let sent = telegram.send("k", &text).await;
@@ -41,7 +41,7 @@ async fn an_edit_to_the_same_text_is_no_failure_and_one_of_nothing_is() {
 }
 
 #[tokio::test]
-async fn ten_thousand_chunkings_are_seen_as_the_stored_text() {
+async fn ten_thousand_chunkings_show_the_stored_text() {
     let (platform, _) = one();
     let bots = BTreeMap::from([("main".to_owned(), config(&platform, TOKEN))]);
     let stage = Stage {
@@ -55,7 +55,7 @@ async fn ten_thousand_chunkings_are_seen_as_the_stored_text() {
 }
 
 #[tokio::test]
-async fn the_menu_and_typing_reach_the_platform() {
+async fn command_menu_and_typing_are_sent_to_platform() {
     let (platform, telegram) = one();
     let item = |command: &str, description: &str| MenuItem {
         command: command.to_owned(),
@@ -74,7 +74,7 @@ async fn the_menu_and_typing_reach_the_platform() {
 }
 
 #[tokio::test]
-async fn a_platform_that_is_not_there_got_nothing_and_the_token_does_not_show() {
+async fn unreachable_platform_is_retried_without_exposing_token() {
     let bot = serde_json::from_value(json!({ "bot_token": TOKEN, "api_url": nowhere() })).unwrap();
     let telegram = adapter(&[("main", bot)]);
     let sent = telegram.send("k", &outgoing(&to("7", None), "x")).await;

@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_is_found_by_path_and_by_template() {
+    fn webhook_fields_are_read_by_path_and_template() {
         let posted = json!({
             "action": "opened", "issue": { "number": 7, "title": "It burns", "labels": [{ "name": "bug" }] },
             "repository": { "full_name": "a/b" }, "peer": "own", "anything": { "else": null },
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_is_said_and_not_made_up() {
+    fn missing_webhook_field_is_reported() {
         for wanted in ["issue.body", "issue.labels.3.name", "{issue.body}: {nobody}"] {
             let text = mapping(wanted)
                 .extract_post(&json!({ "issue": { "body": null, "labels": [] } }))

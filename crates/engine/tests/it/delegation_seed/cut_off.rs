@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::{answered, give, ground, is_target};
 
 #[tokio::test(start_paused = true)]
-async fn d_05_a_target_that_said_nothing_in_time_has_no_partial_response() {
+async fn d_05_silent_target_timeout_has_no_partial_response() {
     let answer =
         answered(give("expert", "do part", &[("timeout_ms", json!(1_000))]), |_| vec![ScriptStep::Hang])
             .await;
@@ -19,7 +19,7 @@ async fn d_05_a_target_that_said_nothing_in_time_has_no_partial_response() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn d_06_a_stopped_call_says_what_its_target_had_said() {
+async fn d_06_stopped_call_reports_partial_text_of_target() {
     for (script, expected) in [
         (vec![ScriptStep::Say("half of it".into()), ScriptStep::Hang], " Partial output:\nhalf of it"),
         (vec![ScriptStep::Hang], ""),

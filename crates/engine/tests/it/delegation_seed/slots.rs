@@ -12,7 +12,7 @@ use super::{answers, give, ground, is_target};
 use crate::families::results;
 
 #[tokio::test(start_paused = true)]
-async fn d_10_where_no_slot_is_free_a_delegate_waits_and_both_are_answered() {
+async fn d_10_delegates_wait_for_free_slot_and_complete() {
     let author = |prompt: &Prompt| match (is_target(prompt), results(prompt)) {
         (true, _) => vec![ScriptStep::Pause(Duration::from_secs(5)), ScriptStep::Say("done".into())],
         (false, 0) => (0..2).map(|_| give("expert", "do part", &[("mode", json!("async"))])).collect(),
@@ -38,7 +38,7 @@ async fn d_10_where_no_slot_is_free_a_delegate_waits_and_both_are_answered() {
 
 /// The only slot is taken for longer than the caller waits.
 #[tokio::test(start_paused = true)]
-async fn d_10_a_delegate_that_gets_no_slot_in_time_is_a_timeout_and_never_begins() {
+async fn d_10_delegate_without_slot_times_out_and_never_starts() {
     let started = Arc::new(Mutex::new(0));
     let counted = Arc::clone(&started);
     let author = move |prompt: &Prompt| match (is_target(prompt), results(prompt)) {

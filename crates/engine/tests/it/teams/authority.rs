@@ -12,7 +12,7 @@ use crate::approvals::{by_owner, question};
 
 use super::fixture::{Hall, TEAM, call, lead, say};
 
-on_both!(a_task_of_a_guest_never_gets_the_authority_of_an_owner, reading_leaves_the_authority_as_it_is);
+on_both!(task_of_non_owner_never_gains_owner_authority, reading_team_status_keeps_authority);
 
 async fn authority(hall: &Hall) -> Authority {
     let operator = TeamActor::Operator { call: "look".into() };
@@ -27,7 +27,7 @@ async fn guest_says(hall: &Hall, text: &str) {
     hall.world.wait_answer(&accepted).await;
 }
 
-async fn a_task_of_a_guest_never_gets_the_authority_of_an_owner(hall: Hall) {
+async fn task_of_non_owner_never_gains_owner_authority(hall: Hall) {
     let hall = hall.with_team().await;
     hall.world.ground.tools.add_tool("write_file", ToolEffect::Idempotent, ToolConsent::NotNeeded, |_| {
         Box::pin(async { ToolOutcome::ok("written as asked") })
@@ -60,7 +60,7 @@ async fn a_task_of_a_guest_never_gets_the_authority_of_an_owner(hall: Hall) {
     assert!(shown.contains("did not allow"), "{shown}");
 }
 
-async fn reading_leaves_the_authority_as_it_is(hall: Hall) {
+async fn reading_team_status_keeps_authority(hall: Hall) {
     let hall = hall.with_team().await;
     hall.join("ann").await;
     hall.script("lead", vec![call("TeamStatus", json!({ "team_name": TEAM })), say("all is well")]);

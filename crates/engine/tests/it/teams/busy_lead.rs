@@ -13,23 +13,23 @@ use tokio::sync::Semaphore;
 use super::fixture::{Hall, TEAM, actor};
 
 on_both!(
-    sixty_announces_leave_room_for_a_person,
-    two_hundred_announces_leave_room_for_a_person,
-    a_person_is_answered_after_a_stop,
-    a_person_is_answered_after_a_new_conversation,
-    a_person_is_answered_when_the_turn_budget_is_spent,
-    other_internal_senders_have_a_bound_that_announces_do_not_fill,
+    sixty_announces_do_not_block_person,
+    two_hundred_announces_do_not_block_person,
+    person_is_answered_after_stop_with_queued_announces,
+    person_is_answered_after_new_conversation_with_queued_announces,
+    person_is_answered_when_turn_budget_is_exhausted,
+    announces_do_not_count_toward_backlog_limit,
 );
 
 mod thousand {
     #[test]
     fn on_sqlite() {
-        crate::teams::fixture::long_on_sqlite(super::a_thousand_announces_leave_room_for_a_person);
+        crate::teams::fixture::long_on_sqlite(super::thousand_announces_do_not_block_person);
     }
 
     #[test]
     fn on_postgres() {
-        crate::teams::fixture::long_on_postgres(super::a_thousand_announces_leave_room_for_a_person);
+        crate::teams::fixture::long_on_postgres(super::thousand_announces_do_not_block_person);
     }
 }
 
@@ -71,20 +71,20 @@ async fn is_heard(hall: Hall, tasks: usize) {
     assert!(hall.world.send_and_wait("and now?").await.error_code.is_none());
 }
 
-async fn sixty_announces_leave_room_for_a_person(hall: Hall) {
+async fn sixty_announces_do_not_block_person(hall: Hall) {
     is_heard(hall.with_team().await, 60).await;
 }
 
-async fn two_hundred_announces_leave_room_for_a_person(hall: Hall) {
+async fn two_hundred_announces_do_not_block_person(hall: Hall) {
     is_heard(hall.with_team().await, 200).await;
 }
 
-async fn a_thousand_announces_leave_room_for_a_person(hall: Hall) {
+async fn thousand_announces_do_not_block_person(hall: Hall) {
     let hall = hall.reconfigured(|settings| settings.teams.automatic_turns = 5_000).await;
     is_heard(hall.with_team().await, 1_000).await;
 }
 
-async fn a_person_is_answered_after_a_stop(hall: Hall) {
+async fn person_is_answered_after_stop_with_queued_announces(hall: Hall) {
     let hall = hall.with_team().await;
     let _gate = busy(&hall, 60).await;
     hall.world.engine.stop_session(&World::session_key("me")).await.unwrap();
@@ -93,7 +93,7 @@ async fn a_person_is_answered_after_a_stop(hall: Hall) {
     hall.until("nothing waits", async || waiting(&hall).await == 0).await;
 }
 
-async fn a_person_is_answered_after_a_new_conversation(hall: Hall) {
+async fn person_is_answered_after_new_conversation_with_queued_announces(hall: Hall) {
     let hall = hall.with_team().await;
     let _gate = busy(&hall, 60).await;
     hall.world.engine.renew_session(&World::session_key("me")).await.unwrap();
@@ -102,7 +102,7 @@ async fn a_person_is_answered_after_a_new_conversation(hall: Hall) {
     hall.until("nothing waits", async || waiting(&hall).await == 0).await;
 }
 
-async fn a_person_is_answered_when_the_turn_budget_is_spent(hall: Hall) {
+async fn person_is_answered_when_turn_budget_is_exhausted(hall: Hall) {
     let hall = hall.reconfigured(|settings| settings.teams.automatic_turns = 0).await.with_team().await;
     let gate = busy(&hall, 60).await;
     gate.add_permits(1);
@@ -114,7 +114,7 @@ async fn a_person_is_answered_when_the_turn_budget_is_spent(hall: Hall) {
     hall.until("the results are read", async || waiting(&hall).await <= 1).await;
 }
 
-async fn other_internal_senders_have_a_bound_that_announces_do_not_fill(hall: Hall) {
+async fn announces_do_not_count_toward_backlog_limit(hall: Hall) {
     let hall = hall.with_team().await;
     let gate = busy(&hall, 60).await;
     let key = World::session_key("me");

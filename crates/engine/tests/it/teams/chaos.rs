@@ -62,7 +62,7 @@ fn author(prompt: &Prompt) -> ModelScript {
     }
 }
 
-async fn died_at(point: KillPoint, n: u64) -> (World, Arc<ScriptedProvider>, bool) {
+async fn restart_after_kill_at(point: KillPoint, n: u64) -> (World, Arc<ScriptedProvider>, bool) {
     let model = ScriptedProvider::new(author);
     let ground = DurableWorld::from_db(Db::in_memory().unwrap(), Arc::clone(&model) as _).await;
     let faults = KillPointFaults::at_point(point, n);
@@ -120,7 +120,7 @@ async fn is_sound(world: &World, at: &str) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn wherever_the_engine_dies_nothing_is_lost_doubled_or_stuck() {
+async fn team_work_completes_once_at_every_kill_point() {
     let points = [
         (KillPoint::LedgerWritten, 4),
         (KillPoint::LedgerNotified, 4),
@@ -137,7 +137,7 @@ async fn wherever_the_engine_dies_nothing_is_lost_doubled_or_stuck() {
     let mut deaths = 0;
     for (point, most) in points {
         for n in 1..=most {
-            let (world, _, died) = died_at(point, n).await;
+            let (world, _, died) = restart_after_kill_at(point, n).await;
             deaths += usize::from(died);
             is_sound(&world, &format!("{} {n}", point.as_str())).await;
         }
@@ -147,7 +147,7 @@ async fn wherever_the_engine_dies_nothing_is_lost_doubled_or_stuck() {
 
 /// Everything at once: members that work, rest, are compacted, die and are replaced, and letters all the while.
 #[tokio::test(start_paused = true)]
-async fn ten_thousand_letters_arrive_once_and_in_order() {
+async fn ten_thousand_team_messages_arrive_once_in_order() {
     let model = ScriptedProvider::new(|prompt| {
         let busy = said(prompt).len() % 3;
         let work = vec![
@@ -201,11 +201,11 @@ async fn ten_thousand_letters_arrive_once_and_in_order() {
     for prompt in model.prompts() {
         prompts.entry(who(&prompt)).or_default().push_str(&said(&prompt));
     }
-    let all = every_letter(&world).await;
+    let all = list_every_team_message(&world).await;
     let mine: Vec<_> = all.iter().filter(|one| one.content.starts_with('[')).collect();
     assert_eq!(mine.len(), LETTERS, "none is lost, none is there twice");
     assert!(mine.iter().all(|one| one.state == TeamMessageState::Read), "all are read");
-    in_order_and_really_shown(&prompts, &sent);
+    assert_messages_shown_in_order(&prompts, &sent);
     let folded = world.engine.db().read(|tx| events::list(tx, 0, Some("session.compacted"), None, 99)).await;
     let folded = folded.unwrap();
     assert!(folded.len() >= 5, "ann was compacted {} times only", folded.len());
@@ -232,7 +232,10 @@ fn elements(text: &str) -> impl Iterator<Item = &str> {
 const LETTERS: usize = 10_000;
 
 /// Of each pair, the next is behind the one before it in what its reader was shown.
-fn in_order_and_really_shown(prompts: &HashMap<String, String>, sent: &HashMap<(String, String), usize>) {
+fn assert_messages_shown_in_order(
+    prompts: &HashMap<String, String>,
+    sent: &HashMap<(String, String), usize>,
+) {
     for ((from, to), count) in sent {
         let everything = &prompts[to];
         let mut at = 0;
@@ -246,7 +249,7 @@ fn in_order_and_really_shown(prompts: &HashMap<String, String>, sent: &HashMap<(
     }
 }
 
-async fn every_letter(world: &World) -> Vec<polyclaw_domain::team_message::TeamMessage> {
+async fn list_every_team_message(world: &World) -> Vec<polyclaw_domain::team_message::TeamMessage> {
     let team = world.engine.list_teams(false).await.unwrap().remove(0);
     world.engine.db().read(move |tx| team_messages::list_newest(tx, &team.id, 1_000_000)).await.unwrap()
 }
@@ -290,7 +293,7 @@ async fn by(world: &World, name: &str) -> TeamActor {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_team_at_rest_asks_no_model_for_ten_minutes() {
+async fn idle_team_makes_no_model_calls() {
     let model = ScriptedProvider::echo();
     let world = World::with_provider(Arc::clone(&model) as _).await;
     world.send_and_wait("hello").await;
@@ -312,7 +315,7 @@ async fn a_team_at_rest_asks_no_model_for_ten_minutes() {
 
 /// Two members that answer each other for ever are held after so many turns, and go on when a person writes.
 #[tokio::test(start_paused = true)]
-async fn members_that_talk_in_circles_wait_for_a_person() {
+async fn members_in_message_loop_are_held_until_person_writes() {
     let model = ScriptedProvider::new(|prompt| {
         let to = match who(prompt).as_str() {
             "ann" => "bob",
@@ -355,7 +358,7 @@ async fn members_that_talk_in_circles_wait_for_a_person() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_task_of_one_that_shows_no_life_is_free_after_its_lease_and_one_at_work_keeps_it() {
+async fn expired_lease_frees_task_of_inactive_member_only() {
     let model = ScriptedProvider::new(|prompt| {
         let has_started = prompt.messages.iter().any(|one| matches!(one, PromptMessage::ToolResult { .. }));
         match who(prompt).as_str() {

@@ -13,14 +13,14 @@ use super::lead::finish;
 use super::members::agent;
 
 on_both!(
-    a_check_that_fails_keeps_a_task_open,
-    a_check_that_never_passes_fails_its_task_and_the_lead_is_told_once,
-    a_check_that_could_not_be_made_is_no_failed_one,
-    a_call_made_again_is_one_try,
-    a_check_reaches_no_further_than_whoever_wrote_it,
+    failed_check_keeps_task_claimed,
+    task_fails_after_five_failed_checks_and_notifies_lead,
+    check_that_cannot_run_is_not_counted_as_failed,
+    repeated_finish_call_counts_as_one_check,
+    check_runs_in_sandbox_mode_of_task_author,
 );
 
-async fn a_check_that_fails_keeps_a_task_open(hall: Hall) {
+async fn failed_check_keeps_task_claimed(hall: Hall) {
     let file = hall.folder.path().join("proof");
     let looked_for = file.clone();
     hall.world.ground.tools.add_tool("shell", ToolEffect::Effect, ToolConsent::NotNeeded, move |call| {
@@ -54,7 +54,7 @@ async fn a_check_that_fails_keeps_a_task_open(hall: Hall) {
     assert_eq!(code(&true_now), "ok");
 }
 
-async fn a_check_that_never_passes_fails_its_task_and_the_lead_is_told_once(hall: Hall) {
+async fn task_fails_after_five_failed_checks_and_notifies_lead(hall: Hall) {
     hall.world.ground.tools.add_tool("shell", ToolEffect::Effect, ToolConsent::NotNeeded, |_| {
         Box::pin(std::future::ready(ToolOutcome::error("exit code 1")))
     });
@@ -98,7 +98,7 @@ async fn failed_checks(hall: &Hall) -> usize {
     log.iter().filter(|event| event.kind == TaskEventKind::Unverified).count()
 }
 
-async fn a_check_that_could_not_be_made_is_no_failed_one(hall: Hall) {
+async fn check_that_cannot_run_is_not_counted_as_failed(hall: Hall) {
     let facts = SandboxFacts {
         mode: SandboxMode::Off,
         isolation: ToolIsolation::Process,
@@ -120,7 +120,7 @@ async fn a_check_that_could_not_be_made_is_no_failed_one(hall: Hall) {
     assert_eq!((task.state, task.note, failed_checks(&hall).await), (TeamTaskState::Claimed, None, 0));
 }
 
-async fn a_call_made_again_is_one_try(hall: Hall) {
+async fn repeated_finish_call_counts_as_one_check(hall: Hall) {
     let (hall, by) = with_check(hall, ToolOutcome::error("[exit status 1]")).await;
     for _ in 0..6 {
         let done = finish(TeamTaskState::Completed, "done");
@@ -131,7 +131,7 @@ async fn a_call_made_again_is_one_try(hall: Hall) {
 }
 
 /// One behind walls writes a command that one without them has run for it.
-async fn a_check_reaches_no_further_than_whoever_wrote_it(hall: Hall) {
+async fn check_runs_in_sandbox_mode_of_task_author(hall: Hall) {
     hall.world.ground.tools.add_tool("shell", ToolEffect::Effect, ToolConsent::NotNeeded, |_| {
         Box::pin(std::future::ready(ToolOutcome::ok("[exit status 0]")))
     });

@@ -17,33 +17,33 @@ use tokio::sync::Semaphore;
 use super::fixture::{Hall, OPEN, TEAM, actor, call, code, lead, letter, say};
 
 on_both!(
-    the_lead_sees_who_is_there_and_what_they_do,
-    an_assigned_task_wakes_its_member,
-    of_several_idle_members_the_first_is_asked,
-    a_completion_and_what_it_frees_are_in_the_next_context,
-    what_was_freed_can_be_assigned,
-    only_the_lead_gives_a_task_to_another,
-    a_team_ends_with_the_last_of_three_approvals,
-    the_team_is_known_after_a_compaction,
-    a_failing_member_is_told_and_the_team_goes_on,
-    a_replacement_has_the_tasks_and_the_mail,
-    what_a_replaced_member_was_reading_is_shown_to_the_next,
-    what_the_lead_was_reading_is_shown_to_the_next,
-    progress_is_reported,
-    a_failed_task_tells_the_lead_and_keeps_what_waits,
-    whoever_never_had_a_task_is_told_who_has_it,
-    a_team_whose_lead_is_gone_can_be_taken_over,
-    tasks_are_found_by_what_was_written_on_them,
-    a_note_is_of_whoever_holds_the_task,
-    only_so_many_tasks_are_open,
-    a_member_does_not_become_the_lead,
+    lead_prompt_shows_members_and_their_tasks,
+    assigned_task_wakes_only_its_member,
+    free_task_is_offered_to_first_idle_member,
+    completed_and_unblocked_tasks_are_announced_to_lead,
+    unblocked_task_can_be_assigned_by_lead,
+    only_lead_reassigns_tasks,
+    team_ends_after_last_shutdown_approval,
+    team_state_is_in_prompt_after_compaction,
+    failed_member_is_reported_and_team_continues,
+    replacement_inherits_tasks_and_team_messages,
+    unread_messages_of_replaced_member_are_shown_to_replacement,
+    unread_messages_of_old_lead_are_shown_to_new_lead,
+    team_status_reports_progress,
+    failed_task_notifies_lead_and_keeps_dependents_blocked,
+    member_without_claim_gets_task_taken_or_stale_claim,
+    team_with_archived_lead_can_be_taken_over,
+    tasks_are_filtered_by_metadata,
+    only_claim_holder_and_lead_write_task_note,
+    number_of_open_tasks_is_limited,
+    member_cannot_become_lead,
 );
 
 pub fn finish(state: TeamTaskState, summary: &str) -> TaskOutcome {
     TaskOutcome { state, summary: Some(summary.to_owned()), artifacts: vec![] }
 }
 
-async fn the_lead_sees_who_is_there_and_what_they_do(hall: Hall) {
+async fn lead_prompt_shows_members_and_their_tasks(hall: Hall) {
     let hall = hall.with_team().await;
     let new = NewMember { name: "ann".into(), role: Some("painter".into()), ..NewMember::default() };
     let ann = hall.try_join(new).await.unwrap();
@@ -94,7 +94,7 @@ async fn the_lead_sees_who_is_there_and_what_they_do(hall: Hall) {
     assert!(stored.iter().all(|line| !line.text.contains("TEAM STATE")), "it is in no history");
 }
 
-async fn an_assigned_task_wakes_its_member(hall: Hall) {
+async fn assigned_task_wakes_only_its_member(hall: Hall) {
     let hall = hall.with_team().await;
     hall.script("bob", vec![call("TaskClaim", json!({ "team_name": TEAM })), say("on it")]);
     hall.join("ann").await;
@@ -116,7 +116,7 @@ async fn an_assigned_task_wakes_its_member(hall: Hall) {
     assert_eq!(code(&hall.try_task(unknown).await), "not_a_member");
 }
 
-async fn of_several_idle_members_the_first_is_asked(hall: Hall) {
+async fn free_task_is_offered_to_first_idle_member(hall: Hall) {
     let hall = hall.with_team().await;
     for name in ["cat", "ann", "bob"] {
         hall.join(name).await;
@@ -134,7 +134,7 @@ async fn of_several_idle_members_the_first_is_asked(hall: Hall) {
     assert!(!hall.path(&format!("{TEAM}/inbox/messages.jsonl")).exists(), "every letter is somebody's");
 }
 
-async fn a_completion_and_what_it_frees_are_in_the_next_context(hall: Hall) {
+async fn completed_and_unblocked_tasks_are_announced_to_lead(hall: Hall) {
     let hall = hall.with_team().await;
     let ann = hall.join("ann").await;
     let by = actor(&ann.session_key);
@@ -162,7 +162,7 @@ async fn a_completion_and_what_it_frees_are_in_the_next_context(hall: Hall) {
 }
 
 /// The lead hears that something is available and says whose it is: that one is told, takes it, and nobody else can.
-async fn what_was_freed_can_be_assigned(hall: Hall) {
+async fn unblocked_task_can_be_assigned_by_lead(hall: Hall) {
     let hall = hall.with_team().await;
     let (ann, bob) = (hall.join("ann").await, hall.join("bob").await);
     hall.task("draw", &[]).await;
@@ -183,7 +183,7 @@ async fn what_was_freed_can_be_assigned(hall: Hall) {
     assert_eq!((taken.no, taken.lease.unwrap().owner.as_str()), (TaskNo(2), "bob"));
 }
 
-async fn only_the_lead_gives_a_task_to_another(hall: Hall) {
+async fn only_lead_reassigns_tasks(hall: Hall) {
     let hall = hall.with_team().await;
     let (ann, bob) = (hall.join("ann").await, hall.join("bob").await);
     hall.task("draw", &[]).await;
@@ -202,7 +202,7 @@ async fn only_the_lead_gives_a_task_to_another(hall: Hall) {
     assert_eq!(freed.assignee, None, "and it is anybody's again");
 }
 
-async fn a_team_ends_with_the_last_of_three_approvals(hall: Hall) {
+async fn team_ends_after_last_shutdown_approval(hall: Hall) {
     let hall = hall.with_team().await;
     let mut all = Vec::new();
     for name in ["ann", "bob", "cat"] {
@@ -225,7 +225,7 @@ async fn a_team_ends_with_the_last_of_three_approvals(hall: Hall) {
     hall.until("its folder is gone", async || !hall.path(TEAM).exists()).await;
 }
 
-async fn the_team_is_known_after_a_compaction(hall: Hall) {
+async fn team_state_is_in_prompt_after_compaction(hall: Hall) {
     let hall = hall.with_team().await;
     let ann = hall.join("ann").await;
     for subject in ["draw", "hang"] {
@@ -252,7 +252,7 @@ async fn the_team_is_known_after_a_compaction(hall: Hall) {
     }
 }
 
-async fn a_failing_member_is_told_and_the_team_goes_on(hall: Hall) {
+async fn failed_member_is_reported_and_team_continues(hall: Hall) {
     let hall = hall.with_team().await;
     let failure = ProviderError {
         class: ErrorClass::BadRequest,
@@ -280,7 +280,7 @@ async fn a_failing_member_is_told_and_the_team_goes_on(hall: Hall) {
     );
 }
 
-async fn a_replacement_has_the_tasks_and_the_mail(hall: Hall) {
+async fn replacement_inherits_tasks_and_team_messages(hall: Hall) {
     let hall = hall.with_team().await;
     let ann = hall.join("ann").await;
     hall.task("draw", &[]).await;
@@ -295,7 +295,7 @@ async fn a_replacement_has_the_tasks_and_the_mail(hall: Hall) {
     assert_ne!(new.session_key, ann.session_key);
     hall.rest().await;
     assert_eq!(hall.times("ann", ">for whoever is ann<"), 1, "it is woken for the mail of its name");
-    all_is_read(&hall, "ann").await;
+    assert_all_messages_read(&hall, "ann").await;
     let done = engine
         .finish_task(&actor(&new.session_key), TEAM, TaskNo(1), finish(TeamTaskState::Completed, "x"))
         .await;
@@ -303,14 +303,14 @@ async fn a_replacement_has_the_tasks_and_the_mail(hall: Hall) {
 }
 
 /// Everything written to a name was read by a turn that ended well.
-async fn all_is_read(hall: &Hall, name: &str) {
+async fn assert_all_messages_read(hall: &Hall, name: &str) {
     let messages = hall.world.engine.list_team_messages(TEAM, 99).await.unwrap();
     for message in messages.iter().filter(|message| message.to == name) {
         assert_eq!(message.state, TeamMessageState::Read, "{message:?}");
     }
 }
 
-async fn what_a_replaced_member_was_reading_is_shown_to_the_next(hall: Hall) {
+async fn unread_messages_of_replaced_member_are_shown_to_replacement(hall: Hall) {
     let hall = hall.with_team().await;
     let forever = || vec![ScriptStep::Gate(Arc::new(Semaphore::new(0))), ScriptStep::Say("never".to_owned())];
     let mut ann = hall.join("ann").await.session_key;
@@ -327,11 +327,11 @@ async fn what_a_replaced_member_was_reading_is_shown_to_the_next(hall: Hall) {
         assert_eq!(status, SessionStatus::Archived, "its earlier life is over");
         hall.rest().await;
         assert_eq!(hall.times("ann", &held), 2, "once to the one that was replaced, once to the next");
-        all_is_read(&hall, "ann").await;
+        assert_all_messages_read(&hall, "ann").await;
     }
 }
 
-async fn what_the_lead_was_reading_is_shown_to_the_next(hall: Hall) {
+async fn unread_messages_of_old_lead_are_shown_to_new_lead(hall: Hall) {
     let hall = hall.with_team().await;
     let ann = hall.join("ann").await;
     hall.world.send_text("other", "hi").await.unwrap();
@@ -344,10 +344,10 @@ async fn what_the_lead_was_reading_is_shown_to_the_next(hall: Hall) {
     hall.until("the next lead reads", async || hall.times("lead", ">look here<") == 2).await;
     hall.world.engine.stop_session(&World::session_key("me")).await.unwrap();
     hall.rest().await;
-    all_is_read(&hall, "lead").await;
+    assert_all_messages_read(&hall, "lead").await;
 }
 
-async fn progress_is_reported(hall: Hall) {
+async fn team_status_reports_progress(hall: Hall) {
     let hall = hall.with_team().await;
     let ann = hall.join("ann").await;
     for n in 0..3 {
@@ -364,7 +364,7 @@ async fn progress_is_reported(hall: Hall) {
     assert_eq!(engine.team_snapshot(&lead(), TEAM).await.unwrap().counts.pending, 2);
 }
 
-async fn a_failed_task_tells_the_lead_and_keeps_what_waits(hall: Hall) {
+async fn failed_task_notifies_lead_and_keeps_dependents_blocked(hall: Hall) {
     let hall = hall.with_team().await;
     let ann = hall.join("ann").await;
     hall.task("draw", &[]).await;
@@ -383,7 +383,7 @@ async fn a_failed_task_tells_the_lead_and_keeps_what_waits(hall: Hall) {
     assert!(log.iter().any(|event| event.kind == tasks::TaskEventKind::Failed));
 }
 
-async fn whoever_never_had_a_task_is_told_who_has_it(hall: Hall) {
+async fn member_without_claim_gets_task_taken_or_stale_claim(hall: Hall) {
     let hall = hall.with_team().await;
     let (ann, bob) = (hall.join("ann").await, hall.join("bob").await);
     hall.task("draw", &[]).await;
@@ -405,7 +405,7 @@ async fn whoever_never_had_a_task_is_told_who_has_it(hall: Hall) {
     assert_eq!(code(&done(&bob.session_key).await), "ok");
 }
 
-async fn a_team_whose_lead_is_gone_can_be_taken_over(hall: Hall) {
+async fn team_with_archived_lead_can_be_taken_over(hall: Hall) {
     let hall = hall.with_team().await;
     hall.join("ann").await;
     hall.task("left", &[]).await;
@@ -441,7 +441,7 @@ async fn a_team_whose_lead_is_gone_can_be_taken_over(hall: Hall) {
     assert_eq!(code(&engine.team_snapshot(&operator, TEAM).await), "ok");
 }
 
-async fn tasks_are_found_by_what_was_written_on_them(hall: Hall) {
+async fn tasks_are_filtered_by_metadata(hall: Hall) {
     let hall = hall.with_team().await;
     for (subject, part) in [("a", "front"), ("b", "back"), ("c", "front")] {
         let metadata = Some(json!({ "part": part, "n": 1 }));
@@ -460,7 +460,7 @@ async fn tasks_are_found_by_what_was_written_on_them(hall: Hall) {
     assert_eq!(code(&hall.try_task(long).await), "invalid_task");
 }
 
-async fn only_so_many_tasks_are_open(hall: Hall) {
+async fn number_of_open_tasks_is_limited(hall: Hall) {
     let hall = hall.with_team().await;
     for n in 0..OPEN {
         hall.task(&format!("task {n}"), &[]).await;
@@ -475,7 +475,7 @@ async fn only_so_many_tasks_are_open(hall: Hall) {
     assert_eq!(code(&hall.try_task(more()).await), "ok", "those that have ended do not count");
 }
 
-async fn a_note_is_of_whoever_holds_the_task(hall: Hall) {
+async fn only_claim_holder_and_lead_write_task_note(hall: Hall) {
     let hall = hall.with_team().await;
     let (ann, bob) = (hall.join("ann").await, hall.join("bob").await);
     hall.task("draw", &[]).await;
@@ -491,7 +491,7 @@ async fn a_note_is_of_whoever_holds_the_task(hall: Hall) {
     assert_eq!(add(lead(), "hurry").await.unwrap().note.as_deref(), Some("hurry"));
 }
 
-async fn a_member_does_not_become_the_lead(hall: Hall) {
+async fn member_cannot_become_lead(hall: Hall) {
     let hall = hall.with_team().await;
     let ann = hall.join("ann").await;
     assert_eq!(code(&hall.world.engine.set_team_lead(TEAM, &ann.session_key).await), "not_lead");

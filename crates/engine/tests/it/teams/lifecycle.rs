@@ -18,30 +18,30 @@ use tokio::sync::Semaphore;
 use super::fixture::{Hall, TEAM, actor, call, code, lead, letter};
 
 on_both!(
-    a_new_team_has_a_folder_a_config_and_a_ledger,
-    a_bad_name_makes_nothing,
-    a_name_is_taken_once,
-    without_members_a_team_ends_at_once,
-    every_member_is_asked_to_stop,
-    a_member_that_agrees_is_closed_and_the_lead_knows,
-    a_member_that_agreed_does_nothing_more,
-    a_member_that_objects_keeps_the_team,
-    silence_of_one_at_work_keeps_the_team,
-    silence_of_the_idle_is_consent,
-    one_that_falls_idle_meanwhile_does_not_keep_the_team,
-    children_at_work_keep_the_team,
-    nobody_joins_a_team_that_is_to_end,
-    force_asks_nobody,
-    a_shutdown_made_again_never_ends_the_next_of_the_name,
-    a_question_to_an_earlier_life_is_none_to_the_next,
-    the_next_of_a_name_finds_nothing_of_the_last,
-    a_restart_changes_nothing,
-    the_number_of_teams_is_bounded,
-    teams_that_begin_at_once_are_counted,
-    teams_of_guests_leave_room_for_those_of_owners,
+    new_team_has_folder_config_and_ledger,
+    invalid_team_name_creates_nothing,
+    team_name_must_be_unique,
+    team_without_members_ends_immediately,
+    shutdown_sends_request_to_every_member,
+    approving_member_is_closed_and_lead_is_notified,
+    approving_member_runs_no_further_step,
+    rejecting_member_cancels_team_shutdown,
+    silence_of_working_member_cancels_shutdown,
+    silence_of_idle_member_counts_as_approval,
+    member_that_becomes_idle_does_not_cancel_shutdown,
+    working_subagents_cancel_team_shutdown,
+    no_member_joins_team_during_shutdown,
+    forced_shutdown_asks_no_member,
+    repeated_shutdown_never_ends_new_team_of_same_name,
+    shutdown_request_to_replaced_member_spares_replacement,
+    new_team_of_same_name_finds_no_old_data,
+    interrupted_team_shutdown_continues_after_restart,
+    number_of_teams_is_limited,
+    concurrent_team_creation_respects_limit,
+    non_owner_teams_leave_room_for_owner_teams,
 );
 
-async fn a_new_team_has_a_folder_a_config_and_a_ledger(hall: Hall) {
+async fn new_team_has_folder_config_and_ledger(hall: Hall) {
     let team = hall.create(TEAM).await.unwrap();
     let config = hall.json("web/config.json");
     assert_eq!((config["name"].as_str(), config["status"].as_str()), (Some("web"), Some("active")));
@@ -54,14 +54,14 @@ async fn a_new_team_has_a_folder_a_config_and_a_ledger(hall: Hall) {
     hall.task("it is written to", &[]).await;
 }
 
-async fn a_bad_name_makes_nothing(hall: Hall) {
+async fn invalid_team_name_creates_nothing(hall: Hall) {
     assert_eq!(code(&hall.create("test@team").await), "invalid_name");
     assert_eq!(code(&hall.create("../up").await), "invalid_name");
     assert!(!hall.path("test@team").exists());
     assert!(hall.world.engine.list_teams(true).await.unwrap().is_empty());
 }
 
-async fn a_name_is_taken_once(hall: Hall) {
+async fn team_name_must_be_unique(hall: Hall) {
     hall.create(TEAM).await.unwrap();
     assert_eq!(code(&hall.create(TEAM).await), "team_exists");
     assert_eq!(hall.world.engine.list_teams(true).await.unwrap().len(), 1);
@@ -76,7 +76,7 @@ async fn status(hall: &Hall) -> Option<TeamStatus> {
     all.into_iter().find(|team| team.name == TEAM).map(|team| team.status)
 }
 
-async fn without_members_a_team_ends_at_once(hall: Hall) {
+async fn team_without_members_ends_immediately(hall: Hall) {
     let hall = hall.with_team().await;
     assert_eq!(shut(&hall, false).await.status, TeamStatus::Shutdown);
     hall.until("its folder is out of the way", async || !hall.path(TEAM).exists()).await;
@@ -86,7 +86,7 @@ async fn without_members_a_team_ends_at_once(hall: Hall) {
     hall.create(TEAM).await.expect("the name is free again");
 }
 
-async fn every_member_is_asked_to_stop(hall: Hall) {
+async fn shutdown_sends_request_to_every_member(hall: Hall) {
     let hall = hall.with_team().await;
     hall.join("ann").await;
     hall.join("bob").await;
@@ -119,7 +119,7 @@ fn answer(
     (actor(&who.session_key), outgoing)
 }
 
-async fn a_member_that_agrees_is_closed_and_the_lead_knows(hall: Hall) {
+async fn approving_member_is_closed_and_lead_is_notified(hall: Hall) {
     let hall = hall.with_team().await;
     let (ann, bob) = (hall.join("ann").await, hall.join("bob").await);
     let ended = shut(&hall, false).await;
@@ -143,7 +143,7 @@ async fn a_member_that_agrees_is_closed_and_the_lead_knows(hall: Hall) {
     assert_eq!(members, ["closed", "closed"]);
 }
 
-async fn a_member_that_agreed_does_nothing_more(hall: Hall) {
+async fn approving_member_runs_no_further_step(hall: Hall) {
     let hall = hall.with_team().await;
     let gate = Arc::new(Semaphore::new(0));
     hall.script(
@@ -168,7 +168,7 @@ async fn a_member_that_agreed_does_nothing_more(hall: Hall) {
     assert_eq!(status(&hall).await, None);
 }
 
-async fn a_member_that_objects_keeps_the_team(hall: Hall) {
+async fn rejecting_member_cancels_team_shutdown(hall: Hall) {
     let hall = hall.with_team().await;
     let ann = hall.join("ann").await;
     let ended = shut(&hall, false).await;
@@ -183,7 +183,7 @@ async fn a_member_that_objects_keeps_the_team(hall: Hall) {
     assert_eq!(code(&late), "unknown_request", "an old question can not end the team");
 }
 
-async fn silence_of_one_at_work_keeps_the_team(hall: Hall) {
+async fn silence_of_working_member_cancels_shutdown(hall: Hall) {
     let hall = hall.with_team().await;
     let gate = std::sync::Arc::new(Semaphore::new(0));
     let wait = vec![ScriptStep::Gate(std::sync::Arc::clone(&gate)), ScriptStep::Say("done".to_owned())];
@@ -212,7 +212,7 @@ async fn silence_of_one_at_work_keeps_the_team(hall: Hall) {
     assert!(hall.path(TEAM).exists());
 }
 
-async fn silence_of_the_idle_is_consent(hall: Hall) {
+async fn silence_of_idle_member_counts_as_approval(hall: Hall) {
     let hall = hall.with_team().await;
     hall.join("ann").await;
     let ended = shut(&hall, false).await;
@@ -224,7 +224,7 @@ async fn silence_of_the_idle_is_consent(hall: Hall) {
 }
 
 /// What it began is not done: it keeps what it holds, and its silence is no consent.
-async fn children_at_work_keep_the_team(hall: Hall) {
+async fn working_subagents_cancel_team_shutdown(hall: Hall) {
     let hall = hall.with_team().await;
     let [child, own] = [(); 2].map(|()| Arc::new(Semaphore::new(0)));
     let behind =
@@ -249,13 +249,13 @@ async fn children_at_work_keep_the_team(hall: Hall) {
 }
 
 /// Sessions of members that are open. An earlier life of one has no place in the team.
-async fn left_of_teams(hall: &Hall) -> i64 {
+async fn count_open_member_sessions(hall: &Hall) -> i64 {
     const SQL: &str = "SELECT COUNT(*) FROM sessions WHERE team_role = 'member' AND status = 'active'";
     hall.world.engine.db().read(|tx| tx.query_one(SQL, &[], |row| row.int(0))).await.unwrap().unwrap()
 }
 
 /// It is looked at and found active; when it is joined it is to end.
-async fn nobody_joins_a_team_that_is_to_end(hall: Hall) {
+async fn no_member_joins_team_during_shutdown(hall: Hall) {
     let hall = hall.with_team().await;
     hall.join("ann").await;
     // Every second one takes the name of one who is there.
@@ -282,14 +282,14 @@ async fn nobody_joins_a_team_that_is_to_end(hall: Hall) {
                 "{refused}"
             ),
         }
-        assert_eq!(left_of_teams(&hall).await, 0);
+        assert_eq!(count_open_member_sessions(&hall).await, 0);
         hall.create(TEAM).await.unwrap();
         hall.join("ann").await;
     }
 }
 
 /// It is at work when it is asked, and ends its turn without a word about it.
-async fn one_that_falls_idle_meanwhile_does_not_keep_the_team(hall: Hall) {
+async fn member_that_becomes_idle_does_not_cancel_shutdown(hall: Hall) {
     let hall = hall.with_team().await;
     let gate = Arc::new(Semaphore::new(0));
     hall.script("ann", vec![vec![ScriptStep::Gate(Arc::clone(&gate)), ScriptStep::Say("done".to_owned())]]);
@@ -308,7 +308,7 @@ async fn one_that_falls_idle_meanwhile_does_not_keep_the_team(hall: Hall) {
     );
 }
 
-async fn force_asks_nobody(hall: Hall) {
+async fn forced_shutdown_asks_no_member(hall: Hall) {
     let hall = hall.with_team().await;
     hall.script("ann", vec![vec![ScriptStep::Hang]]);
     let ann = hall.join("ann").await;
@@ -332,7 +332,7 @@ async fn force_asks_nobody(hall: Hall) {
 }
 
 /// One is asked to stop, says nothing, and is replaced before the time is up.
-async fn a_question_to_an_earlier_life_is_none_to_the_next(hall: Hall) {
+async fn shutdown_request_to_replaced_member_spares_replacement(hall: Hall) {
     let hall = hall.with_team().await;
     hall.join("ann").await;
     let ask = OutgoingTeamMessage {
@@ -349,7 +349,7 @@ async fn a_question_to_an_earlier_life_is_none_to_the_next(hall: Hall) {
 }
 
 /// Its result was lost, and the name has been given to another team since.
-async fn a_shutdown_made_again_never_ends_the_next_of_the_name(hall: Hall) {
+async fn repeated_shutdown_never_ends_new_team_of_same_name(hall: Hall) {
     // Of one that nobody has joined nothing is left but that it was ended.
     for joins in [&["ann"][..], &[]] {
         hall.create(TEAM).await.unwrap();
@@ -370,7 +370,7 @@ async fn a_shutdown_made_again_never_ends_the_next_of_the_name(hall: Hall) {
 }
 
 /// As if whoever ended it had died when the name was free and the folder still there.
-async fn the_next_of_a_name_finds_nothing_of_the_last(hall: Hall) {
+async fn new_team_of_same_name_finds_no_old_data(hall: Hall) {
     let hall = hall.with_team().await;
     hall.task("of the last", &[]).await;
     assert_eq!(shut(&hall, true).await.status, TeamStatus::Shutdown);
@@ -387,7 +387,7 @@ async fn the_next_of_a_name_finds_nothing_of_the_last(hall: Hall) {
 }
 
 /// The engine dies in the middle of a shutdown; the next goes on with it.
-async fn a_restart_changes_nothing(hall: Hall) {
+async fn interrupted_team_shutdown_continues_after_restart(hall: Hall) {
     let hall = hall.with_team().await;
     hall.join("ann").await;
     hall.task("a", &[]).await;
@@ -409,7 +409,7 @@ async fn a_restart_changes_nothing(hall: Hall) {
     panic!("the shutdown did not go on");
 }
 
-async fn the_number_of_teams_is_bounded(hall: Hall) {
+async fn number_of_teams_is_limited(hall: Hall) {
     for n in 0..10 {
         hall.create(&format!("team{n}")).await.unwrap();
     }
@@ -419,7 +419,7 @@ async fn the_number_of_teams_is_bounded(hall: Hall) {
     assert!(hall.times("lead", "0 of 0 ended") > 0, "the plain name of a tool means the same");
 }
 
-async fn teams_that_begin_at_once_are_counted(hall: Hall) {
+async fn concurrent_team_creation_respects_limit(hall: Hall) {
     let names: Vec<String> =
         (0..20).map(|n| format!("team{}", n / 2)).chain(["one-more".to_owned()]).collect();
     let made = futures_util::future::join_all(names.iter().map(|name| hall.create(name))).await;
@@ -431,7 +431,7 @@ async fn teams_that_begin_at_once_are_counted(hall: Hall) {
     assert_eq!(hall.world.engine.list_teams(false).await.unwrap().len(), 10);
 }
 
-async fn teams_of_guests_leave_room_for_those_of_owners(hall: Hall) {
+async fn non_owner_teams_leave_room_for_owner_teams(hall: Hall) {
     let mut made = Vec::new();
     for n in 0..10 {
         let peer = format!("guest{n}");

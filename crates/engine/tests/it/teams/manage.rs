@@ -17,23 +17,23 @@ use serde_json::{Value, json};
 use super::fixture::{Hall, TEAM, actor, code, lead, letter};
 
 on_both!(
-    a_refused_task_takes_no_number,
+    refused_task_consumes_no_number,
     tasks_are_reopened_and_deleted,
     a_task_is_completed_once,
-    tasks_are_found_by_the_session_of_their_owner,
-    a_request_to_stop_keeps_its_number,
-    a_closed_member_answers_nobody,
-    an_ended_team_can_be_looked_at_and_leaves_no_log,
-    a_model_of_an_unknown_provider_is_refused,
-    hooks_refuse_an_end_and_a_rest,
-    a_member_has_a_uuid_of_its_own,
+    tasks_are_filtered_by_owner_name_or_session,
+    shutdown_request_keeps_given_request_id,
+    closed_member_refuses_messages,
+    ended_team_can_be_inspected_and_leaves_no_wal,
+    member_model_of_unknown_provider_is_refused,
+    hooks_can_refuse_task_completion_and_idle,
+    member_session_key_has_own_uuid,
 );
 
 fn done(summary: &str) -> TaskOutcome {
     TaskOutcome { state: TeamTaskState::Completed, summary: Some(summary.to_owned()), artifacts: vec![] }
 }
 
-async fn a_refused_task_takes_no_number(hall: Hall) {
+async fn refused_task_consumes_no_number(hall: Hall) {
     let hall = hall.with_team().await;
     hall.task("one", &[]).await;
     let needs = vec![TaskNo(99)];
@@ -84,7 +84,7 @@ async fn a_task_is_completed_once(hall: Hall) {
     assert_eq!(code(&second), "task_ended", "another call is told that it has ended");
 }
 
-async fn tasks_are_found_by_the_session_of_their_owner(hall: Hall) {
+async fn tasks_are_filtered_by_owner_name_or_session(hall: Hall) {
     let hall = hall.with_team().await;
     let ann = hall.join("ann").await.session_key;
     let no = hall.task("one", &[]).await;
@@ -97,7 +97,7 @@ async fn tasks_are_found_by_the_session_of_their_owner(hall: Hall) {
     assert_eq!(code(&nobody), "not_a_member");
 }
 
-async fn a_request_to_stop_keeps_its_number(hall: Hall) {
+async fn shutdown_request_keeps_given_request_id(hall: Hall) {
     let hall = hall.with_team().await;
     hall.join("ann").await;
     let asked = OutgoingTeamMessage {
@@ -111,7 +111,7 @@ async fn a_request_to_stop_keeps_its_number(hall: Hall) {
     assert_eq!(code(&hall.world.engine.send_team_message(&lead(), TEAM, odd).await), "invalid_message");
 }
 
-async fn a_closed_member_answers_nobody(hall: Hall) {
+async fn closed_member_refuses_messages(hall: Hall) {
     let hall = hall.with_team().await;
     let ann = hall.join("ann").await.session_key;
     hall.world.engine.shut_down_team(&lead(), TEAM, "", true).await.unwrap();
@@ -121,7 +121,7 @@ async fn a_closed_member_answers_nobody(hall: Hall) {
     assert_eq!(code(&asked), "invalid_state");
 }
 
-async fn an_ended_team_can_be_looked_at_and_leaves_no_log(hall: Hall) {
+async fn ended_team_can_be_inspected_and_leaves_no_wal(hall: Hall) {
     let hall = hall.with_team().await;
     let ann = actor(&hall.join("ann").await.session_key);
     let no = hall.task("Header", &[]).await;
@@ -142,7 +142,7 @@ async fn an_ended_team_can_be_looked_at_and_leaves_no_log(hall: Hall) {
     }
 }
 
-async fn a_model_of_an_unknown_provider_is_refused(hall: Hall) {
+async fn member_model_of_unknown_provider_is_refused(hall: Hall) {
     let hall = hall.reconfigured(|settings| settings.providers = vec!["known".to_owned()]).await;
     let hall = hall.with_team().await;
     let model = polyclaw_domain::provider::ModelRef::parse("nope/gpt").ok();
@@ -150,7 +150,7 @@ async fn a_model_of_an_unknown_provider_is_refused(hall: Hall) {
     assert_eq!(code(&hall.try_join(new).await), "unknown_provider");
 }
 
-async fn a_member_has_a_uuid_of_its_own(hall: Hall) {
+async fn member_session_key_has_own_uuid(hall: Hall) {
     let hall = hall.with_team().await;
     let key = hall.join("ann").await.session_key;
     let uuid = key.as_str().strip_prefix("agent:main:teammate:").expect("the key of a teammate");
@@ -172,7 +172,7 @@ impl TeamHooks for Strict {
     }
 }
 
-async fn hooks_refuse_an_end_and_a_rest(hall: Hall) {
+async fn hooks_can_refuse_task_completion_and_idle(hall: Hall) {
     let hall = hall.with_team().await;
     let engine = &hall.world.engine;
     engine.set_team_hooks(Some(Arc::new(Strict(0.into()))));

@@ -20,20 +20,20 @@ use serde_json::json;
 use super::fixture::{Hall, TEAM, actor, call, code, lead, say, who};
 
 on_both!(
-    a_member_is_a_session_of_its_own,
-    a_confined_lead_has_confined_members,
-    the_first_task_is_the_first_prompt_with_the_team_beside_it,
-    a_model_of_its_own_is_used,
+    member_has_its_own_lasting_session,
+    members_inherit_sandbox_of_confined_lead,
+    first_prompt_of_member_has_task_and_team_state,
+    member_uses_its_own_model,
     a_member_can_be_another_agent,
-    an_unknown_team_has_no_members,
-    depth_is_counted_and_bounded,
-    depth_below_a_member_is_bounded_too,
-    the_end_of_a_task_is_announced_to_the_lead,
-    a_shutdown_closes_sessions,
-    members_that_join_at_once_are_all_there,
-    only_the_lead_adds_members_and_only_so_many,
-    the_same_call_makes_one_member,
-    a_member_asks_for_permission_under_its_own_name,
+    unknown_team_or_invalid_member_name_is_refused,
+    member_spawn_depth_is_counted_and_limited,
+    spawn_depth_below_member_is_limited,
+    task_end_is_announced_to_lead_once,
+    team_shutdown_archives_member_sessions,
+    concurrently_joining_members_are_all_added,
+    only_lead_adds_members_up_to_limit,
+    repeated_spawn_call_creates_one_member,
+    member_approval_request_shows_member_name,
 );
 
 fn named(name: &str) -> NewMember {
@@ -50,7 +50,7 @@ pub async fn agent(hall: &Hall, spec: AgentSpec) {
         .unwrap();
 }
 
-async fn a_member_is_a_session_of_its_own(hall: Hall) {
+async fn member_has_its_own_lasting_session(hall: Hall) {
     let hall = hall.with_team().await;
     let ann = hall.try_join(NewMember { task: Some("begin".into()), ..named("ann") }).await.unwrap();
     let session = hall.world.engine.load_session(&ann.session_key).await.unwrap();
@@ -77,7 +77,7 @@ async fn a_member_is_a_session_of_its_own(hall: Hall) {
     assert!(again.contains(">again<") && again.contains("begin"), "and remembers: {again}");
 }
 
-async fn a_confined_lead_has_confined_members(hall: Hall) {
+async fn members_inherit_sandbox_of_confined_lead(hall: Hall) {
     let mut walled = AgentSpec::with_id(AgentId::main());
     walled.sandbox.mode = SandboxMode::Strict;
     walled.subagents.allow_agents = vec!["*".into()];
@@ -116,7 +116,7 @@ async fn a_confined_lead_has_confined_members(hall: Hall) {
     assert_eq!(inherited_mode(), Some(SandboxMode::Strict), "it stays so, whatever its agent is changed to");
 }
 
-async fn the_first_task_is_the_first_prompt_with_the_team_beside_it(hall: Hall) {
+async fn first_prompt_of_member_has_task_and_team_state(hall: Hall) {
     let hall = hall.with_team().await;
     hall.task("draw the page", &[]).await;
     hall.try_join(NewMember { task: Some("Start with task 1.".into()), ..named("ann") }).await.unwrap();
@@ -126,7 +126,7 @@ async fn the_first_task_is_the_first_prompt_with_the_team_beside_it(hall: Hall) 
     assert!(first.contains("Team: web (active)") && first.contains("#1 [pending] draw the page"));
 }
 
-async fn a_model_of_its_own_is_used(hall: Hall) {
+async fn member_uses_its_own_model(hall: Hall) {
     let hall = hall.with_team().await;
     let model = ModelRef::parse("scripted/other").unwrap();
     let new = NewMember { model: Some(model.clone()), task: Some("x".into()), ..named("ann") };
@@ -165,14 +165,14 @@ async fn a_member_can_be_another_agent(hall: Hall) {
     assert_eq!(code(&hall.try_join(of("bob", "nobody")).await), "unknown_agent");
 }
 
-async fn an_unknown_team_has_no_members(hall: Hall) {
+async fn unknown_team_or_invalid_member_name_is_refused(hall: Hall) {
     assert_eq!(code(&hall.try_join(named("ann")).await), "unknown_team");
     let hall = hall.with_team().await;
     assert_eq!(code(&hall.try_join(named("Ann!")).await), "invalid_name");
     assert_eq!(code(&hall.try_join(named("lead")).await), "invalid_name");
 }
 
-async fn depth_is_counted_and_bounded(hall: Hall) {
+async fn member_spawn_depth_is_counted_and_limited(hall: Hall) {
     let hall = hall.with_team().await;
     hall.script("ann", vec![call("sessions_spawn", json!({ "task": "dig deeper" })), say("asked")]);
     let ann = hall.try_join(NewMember { task: Some("go".into()), ..named("ann") }).await.unwrap();
@@ -188,7 +188,7 @@ async fn depth_is_counted_and_bounded(hall: Hall) {
 }
 
 /// A member is at depth one: with a limit of one it begins nobody, with two its sub-agents begin nobody.
-async fn depth_below_a_member_is_bounded_too(hall: Hall) {
+async fn spawn_depth_below_member_is_limited(hall: Hall) {
     let hall = hall.with_team().await;
     for (most, name) in [(1, "ann"), (2, "bob"), (3, "cat")] {
         let mut main = AgentSpec::with_id(AgentId::main());
@@ -208,7 +208,7 @@ async fn depth_below_a_member_is_bounded_too(hall: Hall) {
     }
 }
 
-async fn the_end_of_a_task_is_announced_to_the_lead(hall: Hall) {
+async fn task_end_is_announced_to_lead_once(hall: Hall) {
     let hall = hall.with_team().await;
     let ann = hall.join("ann").await;
     hall.task("draw", &[]).await;
@@ -238,7 +238,7 @@ async fn the_end_of_a_task_is_announced_to_the_lead(hall: Hall) {
     assert!(lines.iter().all(|line| !line.text.contains("drawn in blue")));
 }
 
-async fn a_shutdown_closes_sessions(hall: Hall) {
+async fn team_shutdown_archives_member_sessions(hall: Hall) {
     let hall = hall.with_team().await;
     let ann = hall.join("ann").await;
     hall.task("left", &[]).await;
@@ -252,7 +252,7 @@ async fn a_shutdown_closes_sessions(hall: Hall) {
     assert_eq!(code(&hall.send(&actor(&ann.session_key), "lead", "x").await), "unknown_team");
 }
 
-async fn members_that_join_at_once_are_all_there(hall: Hall) {
+async fn concurrently_joining_members_are_all_added(hall: Hall) {
     let hall = hall.with_team().await;
     let names: Vec<String> = (0..8).map(|n| format!("m{n}")).collect();
     let engine = hall.world.engine.clone();
@@ -276,7 +276,7 @@ async fn members_that_join_at_once_are_all_there(hall: Hall) {
     assert_eq!(hall.json("web/config.json")["members"].as_array().unwrap().len(), 8);
 }
 
-async fn only_the_lead_adds_members_and_only_so_many(hall: Hall) {
+async fn only_lead_adds_members_up_to_limit(hall: Hall) {
     let hall = hall.with_team().await;
     let ann = hall.join("ann").await;
     let by = actor(&ann.session_key);
@@ -289,7 +289,7 @@ async fn only_the_lead_adds_members_and_only_so_many(hall: Hall) {
     assert_eq!(code(&hall.try_join(named("one-more")).await), "too_many_members");
 }
 
-async fn the_same_call_makes_one_member(hall: Hall) {
+async fn repeated_spawn_call_creates_one_member(hall: Hall) {
     let hall = hall.with_team().await;
     let by = lead();
     let engine = &hall.world.engine;
@@ -298,7 +298,7 @@ async fn the_same_call_makes_one_member(hall: Hall) {
     assert_eq!(first.session_key, again.session_key);
 }
 
-async fn a_member_asks_for_permission_under_its_own_name(hall: Hall) {
+async fn member_approval_request_shows_member_name(hall: Hall) {
     let tools = &hall.world.ground.tools;
     tools.add_tool("danger", ToolEffect::Effect, ToolConsent::AskPerson, |_| {
         Box::pin(async { ToolOutcome::ok("it ran") })

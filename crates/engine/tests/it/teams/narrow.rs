@@ -11,11 +11,11 @@ use super::fixture::{Hall, TEAM, call, lead, said, who};
 use crate::windows::size;
 
 on_both!(
-    mail_that_has_no_room_waits_for_the_next_turn,
-    a_letter_longer_than_the_window_is_shown_in_part,
-    what_an_earlier_life_of_a_turn_laid_out_is_read_when_it_was_shown,
-    what_was_answered_is_never_new_again,
-    what_was_answered_leaves_room_for_what_is_new,
+    team_messages_beyond_context_window_wait_for_next_turn,
+    team_message_longer_than_context_window_is_truncated,
+    messages_laid_out_before_crash_are_read_once_shown,
+    answered_messages_are_not_shown_as_new_after_restart,
+    answered_messages_leave_room_for_new_ones,
 );
 
 /// Lets ann have a first turn and wait in a second. Says how long her prompts are.
@@ -35,7 +35,7 @@ fn longest(hall: &Hall) -> usize {
     hall.model.prompts().iter().map(size).max().unwrap()
 }
 
-async fn all_is_read(hall: &Hall) {
+async fn assert_all_messages_read(hall: &Hall) {
     let messages = hall.world.engine.list_team_messages(TEAM, 100).await.unwrap();
     let unread: Vec<_> =
         messages.iter().filter(|one| one.to == "ann" && one.state != TeamMessageState::Read).collect();
@@ -63,7 +63,7 @@ fn taken(hall: &Hall, from: usize, window: usize) -> Vec<Vec<usize>> {
     of_ann.map(|prompt| held(said(prompt))).collect()
 }
 
-async fn mail_that_has_no_room_waits_for_the_next_turn(hall: Hall) {
+async fn team_messages_beyond_context_window_wait_for_next_turn(hall: Hall) {
     const LETTERS: usize = 40;
     let (hall, gate, usual) = with_busy_ann(hall).await;
     let window = usual + 3_000;
@@ -73,14 +73,14 @@ async fn mail_that_has_no_room_waits_for_the_next_turn(hall: Hall) {
     let is_last = |positions: &Vec<usize>| positions.contains(&(LETTERS - 1));
     hall.until("the last is shown", async || taken(&hall, 0, window).iter().any(is_last)).await;
     hall.rest().await;
-    all_is_read(&hall).await;
+    assert_all_messages_read(&hall).await;
     let shown = taken(&hall, 0, window);
     assert!(shown.iter().filter(|letters| !letters.is_empty()).count() > 3, "no room for all: {shown:?}");
     assert_eq!(shown.concat(), (0..LETTERS).collect::<Vec<_>>(), "each once and in order");
     assert_eq!(hall.times("ann", "omitted"), 0, "and whole");
 }
 
-async fn a_letter_longer_than_the_window_is_shown_in_part(hall: Hall) {
+async fn team_message_longer_than_context_window_is_truncated(hall: Hall) {
     let (hall, gate, usual) = with_busy_ann(hall).await;
     hall.narrows(usual + 3_000);
     let long = format!("the beginning {} the end", "word ".repeat(15_000));
@@ -89,7 +89,7 @@ async fn a_letter_longer_than_the_window_is_shown_in_part(hall: Hall) {
     gate.add_permits(1);
     hall.until("the second is shown", async || hall.times("ann", ">and then<") > 0).await;
     hall.rest().await;
-    all_is_read(&hall).await;
+    assert_all_messages_read(&hall).await;
     let shown = hall.shown("ann");
     let in_part = |text: &&String| {
         ["the beginning", "characters omitted: too long for this model", "the end"]
@@ -103,7 +103,7 @@ async fn a_letter_longer_than_the_window_is_shown_in_part(hall: Hall) {
 
 /// A turn of ann shows ten letters at once and does as its script says, which ends with nothing. The engine dies, and the
 /// model of the next has less room, as the engine knows or not. Says what its prompts held that were answered.
-async fn lives_on_with_less(
+async fn restart_with_smaller_window(
     hall: Hall,
     script: Vec<ModelScript>,
     is_notified: bool,
@@ -118,23 +118,23 @@ async fn lives_on_with_less(
     hall.narrows(window);
     let hall = hall.lives_on(if is_notified { window } else { 128_000 }).await;
     hall.rest().await;
-    all_is_read(&hall).await;
+    assert_all_messages_read(&hall).await;
     let shown = taken(&hall, from, window);
     (hall, shown)
 }
 
-async fn what_an_earlier_life_of_a_turn_laid_out_is_read_when_it_was_shown(hall: Hall) {
-    let (_hall, shown) = lives_on_with_less(hall, vec![vec![ScriptStep::Hang]], true).await;
+async fn messages_laid_out_before_crash_are_read_once_shown(hall: Hall) {
+    let (_hall, shown) = restart_with_smaller_window(hall, vec![vec![ScriptStep::Hang]], true).await;
     assert_eq!(shown.concat(), (0..10).collect::<Vec<_>>(), "{shown:?}");
 }
 
-async fn what_was_answered_is_never_new_again(hall: Hall) {
+async fn answered_messages_are_not_shown_as_new_after_restart(hall: Hall) {
     let look = call("TaskList", json!({ "team_name": TEAM }));
-    let (_hall, shown) = lives_on_with_less(hall, vec![look, vec![ScriptStep::Hang]], false).await;
+    let (_hall, shown) = restart_with_smaller_window(hall, vec![look, vec![ScriptStep::Hang]], false).await;
     assert_eq!(shown, [(0..10).collect::<Vec<_>>()], "they stay before the turn that goes on");
 }
 
-async fn what_was_answered_leaves_room_for_what_is_new(hall: Hall) {
+async fn answered_messages_leave_room_for_new_ones(hall: Hall) {
     let (hall, gate, usual) = with_busy_ann(hall).await;
     let mut settings = hall.world.ground.settings.clone();
     settings.default_context_window = usual + 4_000;

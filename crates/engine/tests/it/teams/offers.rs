@@ -12,10 +12,10 @@ use tokio::sync::Semaphore;
 use super::fixture::{Hall, TEAM, actor, call, lead, say};
 
 on_both!(
-    a_task_made_during_the_last_call_of_a_member_is_offered_to_it,
-    a_task_made_at_any_point_of_the_end_of_a_turn_is_taken,
-    a_task_that_nobody_heard_of_is_offered_after_a_restart,
-    a_member_that_does_not_take_a_task_is_not_asked_for_ever,
+    task_created_during_last_model_call_is_offered,
+    task_created_while_turn_ends_is_claimed,
+    unoffered_task_is_offered_after_restart,
+    unclaimed_task_is_offered_to_member_only_once,
 );
 
 async fn state(hall: &Hall, no: TaskNo) -> TeamTaskState {
@@ -25,7 +25,7 @@ async fn state(hall: &Hall, no: TaskNo) -> TeamTaskState {
 }
 
 /// Looks for a task in vain, and is in its last model call until the gate opens.
-async fn finds_nothing(hall: &Hall) -> Arc<Semaphore> {
+async fn join_and_find_no_task(hall: &Hall) -> Arc<Semaphore> {
     let gate = Arc::new(Semaphore::new(0));
     let last = vec![ScriptStep::Gate(Arc::clone(&gate)), ScriptStep::Say("nothing to do".to_owned())];
     hall.script("ann", vec![call("TaskClaim", json!({ "team_name": TEAM })), last]);
@@ -35,24 +35,24 @@ async fn finds_nothing(hall: &Hall) -> Arc<Semaphore> {
     gate
 }
 
-fn takes_the_next(hall: &Hall) {
+fn script_claim_and_complete(hall: &Hall) {
     let done = |no: i64| call("TaskComplete", json!({ "team_name": TEAM, "task_id": no, "summary": "ok" }));
     hall.script("ann", vec![call("TaskClaim", json!({ "team_name": TEAM })), done(1), say("done")]);
 }
 
-async fn a_task_made_during_the_last_call_of_a_member_is_offered_to_it(hall: Hall) {
+async fn task_created_during_last_model_call_is_offered(hall: Hall) {
     let hall = hall.with_team().await;
-    let gate = finds_nothing(&hall).await;
-    takes_the_next(&hall);
+    let gate = join_and_find_no_task(&hall).await;
+    script_claim_and_complete(&hall);
     let no = hall.task("Header", &[]).await;
     gate.add_permits(1);
     hall.until("it is done", async || state(&hall, no).await == TeamTaskState::Completed).await;
     hall.rest().await;
 }
 
-async fn a_task_made_at_any_point_of_the_end_of_a_turn_is_taken(hall: Hall) {
+async fn task_created_while_turn_ends_is_claimed(hall: Hall) {
     let hall = hall.with_team().await;
-    let mut gate = finds_nothing(&hall).await;
+    let mut gate = join_and_find_no_task(&hall).await;
     for n in 0..25_i64 {
         let (claim, end) = (
             call("TaskClaim", json!({ "team_name": TEAM })),
@@ -75,11 +75,11 @@ async fn a_task_made_at_any_point_of_the_end_of_a_turn_is_taken(hall: Hall) {
     hall.rest().await;
 }
 
-async fn a_task_that_nobody_heard_of_is_offered_after_a_restart(hall: Hall) {
+async fn unoffered_task_is_offered_after_restart(hall: Hall) {
     let hall = hall.with_team().await;
-    let _gate = finds_nothing(&hall).await;
+    let _gate = join_and_find_no_task(&hall).await;
     let no = hall.task("Header", &[]).await;
-    takes_the_next(&hall);
+    script_claim_and_complete(&hall);
     let hall = hall.reconfigured(|_| {}).await;
     // The turn that was cut off is made again first.
     hall.script("ann", vec![]);
@@ -87,7 +87,7 @@ async fn a_task_that_nobody_heard_of_is_offered_after_a_restart(hall: Hall) {
     hall.rest().await;
 }
 
-async fn a_member_that_does_not_take_a_task_is_not_asked_for_ever(hall: Hall) {
+async fn unclaimed_task_is_offered_to_member_only_once(hall: Hall) {
     let hall = hall.with_team().await;
     let ann = actor(&hall.join("ann").await.session_key);
     let no = hall.task("Header", &[]).await;

@@ -15,15 +15,15 @@ use tokio::sync::Semaphore;
 use super::fixture::{Hall, TEAM, actor, call, code, lead, letter, say, who};
 
 on_both!(
-    until_its_plan_is_approved_a_member_only_reads,
-    a_plan_that_is_rejected_comes_back_with_what_to_change,
-    an_answer_to_an_earlier_plan_approves_nothing,
-    only_the_lead_and_people_answer_a_plan,
-    a_call_made_again_changes_nothing,
-    what_is_not_approved_outlives_the_process_and_the_session,
-    an_approval_in_the_middle_of_a_turn_counts_in_it,
-    nobody_without_approval_is_offered_a_task,
-    a_chat_finds_a_plan_in_any_team_it_leads,
+    member_is_read_only_until_plan_is_approved,
+    rejected_plan_returns_with_requested_changes,
+    answer_to_earlier_plan_approves_nothing,
+    only_lead_or_person_can_answer_plan,
+    repeated_plan_calls_change_nothing,
+    pending_plan_approval_survives_restart_and_replacement,
+    plan_approval_takes_effect_within_running_turn,
+    member_without_approved_plan_is_offered_no_task,
+    team_command_finds_plan_in_any_led_team,
 );
 
 fn planner(task: Option<&str>) -> NewMember {
@@ -80,7 +80,7 @@ async fn joined(hall: Hall) -> (Hall, SpawnedTeammate) {
     (hall, ann)
 }
 
-async fn until_its_plan_is_approved_a_member_only_reads(hall: Hall) {
+async fn member_is_read_only_until_plan_is_approved(hall: Hall) {
     let hall = hall.with_team().await;
     let no = hall.task("paint it", &[]).await;
     let plan =
@@ -126,7 +126,7 @@ async fn until_its_plan_is_approved_a_member_only_reads(hall: Hall) {
     assert_eq!((held[0].no, held[0].lease.as_ref().map(|lease| lease.owner.as_str())), (no, Some("ann")));
 }
 
-async fn a_plan_that_is_rejected_comes_back_with_what_to_change(hall: Hall) {
+async fn rejected_plan_returns_with_requested_changes(hall: Hall) {
     let (hall, ann) = joined(hall).await;
     submit(&hall, &actor(&ann.session_key), "All red.").await.unwrap();
     let request = request_of(&hall).await;
@@ -141,7 +141,7 @@ async fn a_plan_that_is_rejected_comes_back_with_what_to_change(hall: Hall) {
     assert_eq!(plan_of(&hall).await, None);
 }
 
-async fn an_answer_to_an_earlier_plan_approves_nothing(hall: Hall) {
+async fn answer_to_earlier_plan_approves_nothing(hall: Hall) {
     let (hall, ann) = joined(hall).await;
     submit(&hall, &actor(&ann.session_key), "A small change.").await.unwrap();
     let earlier = request_of(&hall).await;
@@ -154,7 +154,7 @@ async fn an_answer_to_an_earlier_plan_approves_nothing(hall: Hall) {
     assert!(plan_of(&hall).await.is_some());
 }
 
-async fn only_the_lead_and_people_answer_a_plan(hall: Hall) {
+async fn only_lead_or_person_can_answer_plan(hall: Hall) {
     let (hall, ann) = joined(hall).await;
     let bob = hall.join("bob").await;
     let own = actor(&ann.session_key);
@@ -176,7 +176,7 @@ async fn only_the_lead_and_people_answer_a_plan(hall: Hall) {
     assert_eq!(plan_of(&hall).await, None);
 }
 
-async fn a_call_made_again_changes_nothing(hall: Hall) {
+async fn repeated_plan_calls_change_nothing(hall: Hall) {
     let (hall, ann) = joined(hall).await;
     let (first, no) = (actor(&ann.session_key), lead());
     let sent = submit(&hall, &first, "All red.").await.unwrap();
@@ -191,7 +191,7 @@ async fn a_call_made_again_changes_nothing(hall: Hall) {
     assert_eq!((of(TeamMessageKind::PlanApprovalRequest), of(TeamMessageKind::PlanApprovalResponse)), (1, 1));
 }
 
-async fn what_is_not_approved_outlives_the_process_and_the_session(hall: Hall) {
+async fn pending_plan_approval_survives_restart_and_replacement(hall: Hall) {
     let (hall, ann) = joined(hall).await;
     submit(&hall, &actor(&ann.session_key), "All red.").await.unwrap();
     let request = request_of(&hall).await;
@@ -205,7 +205,7 @@ async fn what_is_not_approved_outlives_the_process_and_the_session(hall: Hall) {
     assert_eq!(code(&answer(&hall, &lead(), &request, (true, "")).await), "unknown_request");
 }
 
-async fn an_approval_in_the_middle_of_a_turn_counts_in_it(hall: Hall) {
+async fn plan_approval_takes_effect_within_running_turn(hall: Hall) {
     let (hall, ann) = joined(hall).await;
     submit(&hall, &actor(&ann.session_key), "All red.").await.unwrap();
     let request = request_of(&hall).await;
@@ -223,7 +223,7 @@ async fn an_approval_in_the_middle_of_a_turn_counts_in_it(hall: Hall) {
     assert!(!holds(&shown[0], "TaskClaim") && holds(&shown[1], "TaskClaim"), "{shown:?}");
 }
 
-async fn nobody_without_approval_is_offered_a_task(hall: Hall) {
+async fn member_without_approved_plan_is_offered_no_task(hall: Hall) {
     let (hall, ann) = joined(hall).await;
     hall.task("paint it", &[]).await;
     hall.rest().await;
@@ -239,7 +239,7 @@ async fn nobody_without_approval_is_offered_a_task(hall: Hall) {
     );
 }
 
-async fn a_chat_finds_a_plan_in_any_team_it_leads(hall: Hall) {
+async fn team_command_finds_plan_in_any_led_team(hall: Hall) {
     let (hall, ann) = joined(hall).await;
     let plan = "All \u{202e}red.";
     submit(&hall, &actor(&ann.session_key), plan).await.unwrap();

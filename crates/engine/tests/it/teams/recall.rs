@@ -10,13 +10,13 @@ use serde_json::json;
 use super::fixture::{Hall, TEAM, actor, call, lead, say};
 
 on_both!(
-    mail_is_in_later_turns_too,
-    every_result_is_in_later_turns_of_the_lead,
-    mail_of_a_turn_that_failed_is_kept_once,
-    a_long_task_goes_on_in_the_next_turn_without_a_pause,
+    team_messages_stay_in_later_turns,
+    task_results_stay_in_later_turns_of_lead,
+    team_messages_of_failed_turn_are_stored_once,
+    long_task_continues_in_next_turn_without_delay,
 );
 
-async fn mail_is_in_later_turns_too(hall: Hall) {
+async fn team_messages_stay_in_later_turns(hall: Hall) {
     let hall = hall.with_team().await;
     hall.join("ann").await;
     hall.send(&lead(), "ann", "The header colour is TEAL-4711. Remember it.").await.unwrap();
@@ -29,7 +29,7 @@ async fn mail_is_in_later_turns_too(hall: Hall) {
     assert!(last.find("TEAL-4711") < last.find("Now draw"));
 }
 
-async fn every_result_is_in_later_turns_of_the_lead(hall: Hall) {
+async fn task_results_stay_in_later_turns_of_lead(hall: Hall) {
     let hall = hall.with_team().await;
     let ann = actor(&hall.join("ann").await.session_key);
     for n in 0..8 {
@@ -55,7 +55,7 @@ async fn transcript(hall: &Hall) -> Vec<SessionMessage> {
     hall.world.transcript("me").await
 }
 
-async fn mail_of_a_turn_that_failed_is_kept_once(hall: Hall) {
+async fn team_messages_of_failed_turn_are_stored_once(hall: Hall) {
     let hall = hall.with_team().await;
     let ann = hall.join("ann").await;
     let round = || call("TaskClaim", json!({ "team_name": TEAM }));
@@ -75,7 +75,7 @@ async fn mail_of_a_turn_that_failed_is_kept_once(hall: Hall) {
     assert_eq!(mail, 1, "{:?}", kept.iter().map(|line| &line.text).collect::<Vec<_>>());
 }
 
-async fn a_long_task_goes_on_in_the_next_turn_without_a_pause(hall: Hall) {
+async fn long_task_continues_in_next_turn_without_delay(hall: Hall) {
     let hall = hall.reconfigured(|settings| settings.limits.rounds = 5).await.with_team().await;
     let ann = hall.join("ann").await;
     let work = (0..12).map(|n| call("todo", json!({ "items": [{ "text": format!("step {n}") }] })));

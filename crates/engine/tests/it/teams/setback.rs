@@ -17,7 +17,7 @@ use polyclaw_testkit::{KillPointFaults, ModelScript, ScriptStep, ScriptedProvide
 use super::chaos::{join, team};
 use super::fixture::{Hall, TEAM, call, lead, letter, said, say, who};
 
-on_both!(a_name_given_to_another_begins_without_failures);
+on_both!(replacement_member_starts_without_failure_streak);
 
 fn down() -> ModelScript {
     let error = ProviderError {
@@ -93,7 +93,7 @@ async fn seconds(n: u64) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_an_outage_left_is_done_when_the_model_is_back() {
+async fn work_left_by_outage_completes_after_recovery() {
     let outage = Outage::new().await;
     seconds(10).await;
     outage.set_down(true);
@@ -116,7 +116,7 @@ async fn what_an_outage_left_is_done_when_the_model_is_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_long_outage_is_asked_less_and_less_and_a_restart_forgets_nobody() {
+async fn long_outage_backs_off_and_retries_survive_restart() {
     let mut outage = Outage::new().await;
     seconds(10).await;
     outage.set_down(true);
@@ -138,7 +138,7 @@ async fn a_long_outage_is_asked_less_and_less_and_a_restart_forgets_nobody() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn people_are_told_once_that_the_lead_fails_however_often_it_is_tried() {
+async fn lead_failure_is_reported_to_people_once() {
     let outage = Outage::new().await;
     outage.world.send_and_wait("tell me when it is done").await;
     seconds(10).await;
@@ -157,7 +157,7 @@ async fn people_are_told_once_that_the_lead_fails_however_often_it_is_tried() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_word_of_a_person_to_the_lead_frees_members_at_once() {
+async fn person_message_to_lead_retries_members_immediately() {
     let outage = Outage::new().await;
     seconds(10).await;
     outage.set_down(true);
@@ -171,7 +171,7 @@ async fn a_word_of_a_person_to_the_lead_frees_members_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_mail_and_work_nothing_is_tried_and_a_stop_ends_trying() {
+async fn no_retry_without_pending_messages_or_after_stop() {
     let outage = Outage::new().await;
     seconds(10).await;
     outage.set_down(true);
@@ -194,7 +194,7 @@ async fn without_mail_and_work_nothing_is_tried_and_a_stop_ends_trying() {
     assert!(outage.has_read("ann").await);
 }
 
-async fn a_name_given_to_another_begins_without_failures(hall: Hall) {
+async fn replacement_member_starts_without_failure_streak(hall: Hall) {
     let hall = hall.with_team().await;
     hall.script("ann", vec![down()]);
     hall.join("ann").await;
@@ -221,7 +221,7 @@ async fn a_name_given_to_another_begins_without_failures(hall: Hall) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_member_that_was_closed_is_not_tried_any_more() {
+async fn closed_member_is_not_retried() {
     let outage = Outage::new().await;
     seconds(10).await;
     outage.set_down(true);

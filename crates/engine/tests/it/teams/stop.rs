@@ -14,7 +14,7 @@ use super::fixture::{TEAM, lead, letter, said, who};
 use polyclaw_domain::team_message::TeamMessageKind;
 
 #[tokio::test(start_paused = true)]
-async fn stopping_the_lead_stops_its_members_with_what_they_began_and_wakes_nobody() {
+async fn stopping_lead_stops_members_and_subagents_without_new_turns() {
     // Everybody works for an hour, and `ann` has a child that does, too.
     let model = ScriptedProvider::new(|prompt| {
         let hour = vec![ScriptStep::Pause(Duration::from_secs(3_600)), ScriptStep::Say("done".to_owned())];

@@ -102,7 +102,7 @@ fn shell(folder: &Path, line: &str) -> ToolOutcome {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_team_builds_something_and_its_lead_tells_of_it() {
+async fn team_completes_page_after_crash_and_lead_reports_it() {
     let folder = tempfile::tempdir().unwrap();
     let model = ScriptedProvider::new(|prompt| match who(prompt).as_str() {
         "lead" => as_lead(&said(prompt)),
@@ -141,7 +141,7 @@ async fn a_team_builds_something_and_its_lead_tells_of_it() {
 
 /// What people see is what the lead says: members say nothing to them.
 #[tokio::test(start_paused = true)]
-async fn members_say_nothing_to_people() {
+async fn member_text_never_reaches_people() {
     let model = ScriptedProvider::new(|prompt| match who(prompt).as_str() {
         "lead" => as_lead(&said(prompt)),
         _ => vec![ScriptStep::Say("INTERNAL".to_owned())],

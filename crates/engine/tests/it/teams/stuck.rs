@@ -17,16 +17,16 @@ use tokio::sync::Semaphore;
 use super::fixture::{Hall, TEAM, actor, call, code, lead, letter, say};
 
 on_both!(
-    members_list_change_and_end_tasks_with_tools,
-    a_capability_is_a_member_s_own,
-    whoever_claims_in_vain_hears_what_it_holds,
-    the_lead_ends_what_nobody_holds_and_lets_go_of_what_is_waited_for,
-    an_update_that_is_refused_changes_nothing,
-    force_needs_a_person,
-    the_config_follows_turns,
-    mailboxes_have_every_letter_once,
-    a_team_that_has_ended_is_ended_again_without_a_word,
-    whoever_wrote_what_nobody_will_read_can_see_so,
+    task_tools_list_claim_update_and_complete_tasks,
+    task_capability_restricts_claim_to_matching_member,
+    failed_claim_reports_tasks_already_held,
+    lead_ends_unclaimed_tasks_and_drops_dependencies,
+    refused_task_update_changes_nothing,
+    forced_shutdown_by_lead_needs_person,
+    team_config_file_follows_member_turns,
+    inbox_files_contain_each_message_once,
+    shutdown_of_ended_team_is_idempotent,
+    undeliverable_team_message_is_recorded_for_sender,
 );
 
 fn operator() -> TeamActor {
@@ -43,7 +43,7 @@ fn numbers(listed: &Value) -> Vec<i64> {
     listed["tasks"].as_array().unwrap().iter().map(|task| task["task_id"].as_i64().unwrap()).collect()
 }
 
-async fn members_list_change_and_end_tasks_with_tools(hall: Hall) {
+async fn task_tools_list_claim_update_and_complete_tasks(hall: Hall) {
     let hall = hall.with_team().await;
     let of = |given: Value| {
         let mut given = given;
@@ -101,7 +101,7 @@ async fn members_list_change_and_end_tasks_with_tools(hall: Hall) {
     assert_eq!(entries.len(), 7, "what a task waits for is the lead's to say");
 }
 
-async fn a_capability_is_a_member_s_own(hall: Hall) {
+async fn task_capability_restricts_claim_to_matching_member(hall: Hall) {
     let hall = hall.with_team().await;
     let new =
         NewTeamTask { subject: "paint".into(), capability: Some("paint".into()), ..NewTeamTask::default() };
@@ -120,7 +120,7 @@ async fn a_capability_is_a_member_s_own(hall: Hall) {
     assert_eq!(answers(&hall, "cat")[0]["success"], true);
 }
 
-async fn the_lead_ends_what_nobody_holds_and_lets_go_of_what_is_waited_for(hall: Hall) {
+async fn lead_ends_unclaimed_tasks_and_drops_dependencies(hall: Hall) {
     let hall = hall.with_team().await;
     let ann = actor(&hall.join("ann").await.session_key);
     for (subject, needs) in [("dig", &[][..]), ("plant", &[1]), ("water", &[2])] {
@@ -157,7 +157,7 @@ async fn the_lead_ends_what_nobody_holds_and_lets_go_of_what_is_waited_for(hall:
     assert_eq!(code(&again), "task_ended");
 }
 
-async fn an_update_that_is_refused_changes_nothing(hall: Hall) {
+async fn refused_task_update_changes_nothing(hall: Hall) {
     let hall = hall.with_team().await;
     for (subject, needs) in [("dig", &[][..]), ("plant", &[]), ("water", &[2])] {
         hall.task(subject, needs).await;
@@ -179,7 +179,7 @@ async fn an_update_that_is_refused_changes_nothing(hall: Hall) {
 }
 
 /// The answer to its first claim may have been lost with a turn that was given up.
-async fn whoever_claims_in_vain_hears_what_it_holds(hall: Hall) {
+async fn failed_claim_reports_tasks_already_held(hall: Hall) {
     let hall = hall.with_team().await;
     hall.task("the only one", &[]).await;
     let claim = || call("TaskClaim", json!({ "team_name": TEAM }));
@@ -193,7 +193,7 @@ async fn whoever_claims_in_vain_hears_what_it_holds(hall: Hall) {
     assert!(hall.times("ann", r#""claimedByYou":[1]"#) > 0 && hall.times("bob", r#""claimedByYou":[]"#) > 0);
 }
 
-async fn force_needs_a_person(hall: Hall) {
+async fn forced_shutdown_by_lead_needs_person(hall: Hall) {
     let hall = hall.with_team().await;
     let ann = actor(&hall.join("ann").await.session_key);
     let stop = call("TeamShutdown", json!({ "team_name": TEAM, "force": true }));
@@ -207,7 +207,7 @@ async fn force_needs_a_person(hall: Hall) {
     assert!(hall.world.engine.list_teams(false).await.unwrap().is_empty(), "where a person asks for it");
 }
 
-async fn the_config_follows_turns(hall: Hall) {
+async fn team_config_file_follows_member_turns(hall: Hall) {
     let hall = hall.with_team().await;
     hall.join("ann").await;
     hall.rest().await;
@@ -225,7 +225,7 @@ async fn the_config_follows_turns(hall: Hall) {
     assert_ne!(ann()["lastActiveAt"], before);
 }
 
-async fn mailboxes_have_every_letter_once(hall: Hall) {
+async fn inbox_files_contain_each_message_once(hall: Hall) {
     let hall = hall.with_team().await;
     let ann = hall.join("ann").await;
     let by = lead();
@@ -273,7 +273,7 @@ async fn mailboxes_have_every_letter_once(hall: Hall) {
     assert!(ids.len() == all.len() && all.len() > lines, "{text}");
 }
 
-async fn a_team_that_has_ended_is_ended_again_without_a_word(hall: Hall) {
+async fn shutdown_of_ended_team_is_idempotent(hall: Hall) {
     assert_eq!(code(&hall.world.engine.shut_down_team(&operator(), TEAM, "", false).await), "unknown_team");
     let hall = hall.with_team().await;
     for by in [operator(), operator(), TeamActor::on_behalf_of(None, "again".into()), lead()] {
@@ -286,7 +286,7 @@ async fn a_team_that_has_ended_is_ended_again_without_a_word(hall: Hall) {
     assert_eq!(hall.world.engine.list_teams(true).await.unwrap().len(), 1, "it ended once");
 }
 
-async fn whoever_wrote_what_nobody_will_read_can_see_so(hall: Hall) {
+async fn undeliverable_team_message_is_recorded_for_sender(hall: Hall) {
     let hall = hall.with_team().await;
     let ann = hall.join("ann").await;
     let bob = hall.join("bob").await;

@@ -23,10 +23,10 @@ use super::chaos::team;
 use super::fixture::{Hall, TEAM, actor, code, drive, lead, letter, say};
 
 on_both!(
-    mail_goes_to_the_namesake_in_its_own_team,
-    a_task_is_of_one_team_though_another_has_its_number,
-    one_team_ends_and_the_namesake_in_the_other_stays,
-    whoever_reads_a_config_reads_all_of_it,
+    team_message_reaches_namesake_in_its_own_team,
+    task_numbers_are_scoped_to_their_team,
+    ending_one_team_keeps_namesake_in_other_team,
+    team_config_file_is_replaced_atomically,
 );
 
 const OTHER: &str = "app";
@@ -52,7 +52,7 @@ async fn mail_of(hall: &Hall, name: &str) -> Vec<TeamMessage> {
     hall.world.engine.db().read(move |tx| team_messages::list_newest(tx, &id, 99)).await.unwrap()
 }
 
-async fn mail_goes_to_the_namesake_in_its_own_team(hall: Hall) {
+async fn team_message_reaches_namesake_in_its_own_team(hall: Hall) {
     let (hall, here, there) = namesakes(hall).await;
     hall.send(&lead(), "ann", "only for the web").await.unwrap();
     hall.rest().await;
@@ -86,7 +86,7 @@ async fn mail_goes_to_the_namesake_in_its_own_team(hall: Hall) {
     hall.send(&actor(&here.session_key), "lead", "from inside").await.unwrap();
 }
 
-async fn a_task_is_of_one_team_though_another_has_its_number(hall: Hall) {
+async fn task_numbers_are_scoped_to_their_team(hall: Hall) {
     let (hall, here, there) = namesakes(hall).await;
     let engine = &hall.world.engine;
     hall.task("draw", &[]).await;
@@ -101,7 +101,7 @@ async fn a_task_is_of_one_team_though_another_has_its_number(hall: Hall) {
     assert_eq!((taken.subject.as_str(), taken.lease.unwrap().session), ("write", there.session_key.clone()));
 }
 
-async fn one_team_ends_and_the_namesake_in_the_other_stays(hall: Hall) {
+async fn ending_one_team_keeps_namesake_in_other_team(hall: Hall) {
     let (hall, here, there) = namesakes(hall).await;
     let engine = &hall.world.engine;
     let asked = engine.shut_down_team(&lead(), TEAM, "done", false).await.unwrap();
@@ -133,7 +133,7 @@ async fn one_team_ends_and_the_namesake_in_the_other_stays(hall: Hall) {
 }
 
 /// Somebody reads the config again and again while turns of a member change it.
-async fn whoever_reads_a_config_reads_all_of_it(hall: Hall) {
+async fn team_config_file_is_replaced_atomically(hall: Hall) {
     let hall = hall.with_team().await;
     hall.join("ann").await;
     let (stop, seen) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
@@ -162,7 +162,7 @@ async fn whoever_reads_a_config_reads_all_of_it(hall: Hall) {
 
 /// A node at rest hears that a team begins on another, and looks after it when that one dies.
 #[test]
-fn a_node_looks_after_a_team_that_began_on_another() {
+fn node_reconciles_team_started_on_other_node() {
     let url = PostgresCluster::for_process().fresh_database().unwrap();
     let [here, there] =
         [(); 2].map(|()| Db::open(&DbTarget::Postgres { url: url.clone(), connections: 4 }).unwrap());

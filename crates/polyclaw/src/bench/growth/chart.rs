@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_grows_with_the_amount_rises_and_what_does_not_is_level() {
+    fn chart_draws_growing_cost_rising_and_constant_cost_level() {
         let curve = |name, points: &[(usize, f64)]| CostCurve { name, unit: "ms", points: points.to_vec() };
         let svg = draw_chart(&[
             curve("level", &[(10, 2.0), (1_000, 2.0)]),

@@ -41,7 +41,7 @@ fn happens() -> Vec<(&'static str, Value, Option<Value>)> {
 }
 
 /// The stored state once the first `place` frames are, or are about to be, published.
-fn stored_at(place: usize) -> (Value, Vec<Value>) {
+fn stored_state_at(place: usize) -> (Value, Vec<Value>) {
     let all = happens();
     let messages = all[..place].iter().filter_map(|(_, _, message)| message.clone()).collect();
     let running = (1..all.len()).contains(&place).then_some("t1");
@@ -69,10 +69,10 @@ fn is_whole(model: &ChatState, case: &str) {
     assert_eq!(words(model), WORDS, "{case}");
     assert_eq!(model.running, None, "{case}: nothing is answered any more");
     assert_eq!(said(model), [("ask", UserMessageState::Accepted)], "{case}");
-    assert!(!model.entries.iter().any(is_growing), "{case}: {:?}", model.entries);
+    assert!(!model.entries.iter().any(is_open_entry), "{case}: {:?}", model.entries);
 }
 
-fn is_growing(entry: &TranscriptEntry) -> bool {
+fn is_open_entry(entry: &TranscriptEntry) -> bool {
     matches!(
         entry,
         TranscriptEntry::Answer { open: true, .. } | TranscriptEntry::DelegateText { open: true, .. }
@@ -80,7 +80,7 @@ fn is_growing(entry: &TranscriptEntry) -> bool {
 }
 
 #[test]
-fn a_conversation_that_is_read_at_any_time_and_arrives_at_any_time_covers_nothing_newer() {
+fn reload_at_any_time_loses_and_repeats_no_text() {
     let all = happens();
     for asked in 0..=all.len() {
         for read in asked..=all.len() {
@@ -92,7 +92,7 @@ fn a_conversation_that_is_read_at_any_time_and_arrives_at_any_time_covers_nothin
                         assert_eq!(frame(&mut model, "session.changed", json!({})), [ChatEffect::Reload]);
                     }
                     if place == arrives {
-                        let (session, messages) = stored_at(read);
+                        let (session, messages) = stored_state_at(read);
                         assert_eq!(load(&mut model, session, messages), [], "{case}");
                         let texts = words(&model);
                         let body = all[..place].iter().filter(|(kind, ..)| kind.ends_with(".delta"));
@@ -117,21 +117,21 @@ fn a_conversation_that_is_read_at_any_time_and_arrives_at_any_time_covers_nothin
 }
 
 #[test]
-fn whatever_makes_it_stale_while_it_is_on_its_way_makes_it_be_read_once_more() {
+fn change_during_reload_triggers_one_more_reload() {
     let mut model = chat();
     assert_eq!(frame(&mut model, "session.changed", json!({})), [ChatEffect::Reload]);
     for _ in 0..3 {
         assert_eq!(frame(&mut model, "session.changed", json!({})), [], "one at a time");
     }
-    let (session, messages) = stored_at(4);
+    let (session, messages) = stored_state_at(4);
     assert_eq!(load(&mut model, session, messages), [ChatEffect::Reload]);
-    let (session, messages) = stored_at(happens().len());
+    let (session, messages) = stored_state_at(happens().len());
     assert_eq!(load(&mut model, session, messages), []);
     is_whole(&model, "read twice");
 }
 
 #[test]
-fn after_a_restart_an_agent_that_begins_again_is_shown_once() {
+fn delegate_rerun_after_server_restart_is_shown_once() {
     let all = happens();
     let again = |from: usize| [1].into_iter().chain(from..all.len()).map(|n| &all[n]);
     // The frame reached before the restart, and the first frame that the new process still retains.
@@ -148,14 +148,14 @@ fn after_a_restart_an_agent_that_begins_again_is_shown_once() {
             assert_eq!(frame(&mut model, "replay.gap", json!({})), [ChatEffect::Reload], "{case}");
             for (n, (kind, data, _)) in again(begins_at).enumerate() {
                 if n == arrives {
-                    let (session, messages) = stored_at(died);
+                    let (session, messages) = stored_state_at(died);
                     load(&mut model, session, messages);
                 }
                 frame(&mut model, kind, data.clone());
                 each_once(&model, &case);
             }
             if arrives == again(begins_at).count() {
-                let (session, messages) = stored_at(all.len());
+                let (session, messages) = stored_state_at(all.len());
                 load(&mut model, session, messages);
             }
             is_whole(&model, &case);
@@ -164,7 +164,7 @@ fn after_a_restart_an_agent_that_begins_again_is_shown_once() {
 }
 
 #[test]
-fn a_gap_that_comes_while_the_conversation_is_on_its_way_makes_it_be_read_again() {
+fn replay_gap_during_reload_triggers_another_reload() {
     let all = happens();
     let mut model = chat();
     for (kind, data, _) in &all[..7] {
@@ -176,7 +176,7 @@ fn a_gap_that_comes_while_the_conversation_is_on_its_way_makes_it_be_read_again(
     for n in [1, 5, 6] {
         frame(&mut model, all[n].0, all[n].1.clone());
     }
-    let (session, messages) = stored_at(7);
+    let (session, messages) = stored_state_at(7);
     assert_eq!(load(&mut model, session, messages), [ChatEffect::Reload]);
     assert_eq!(
         words(&model),
@@ -186,7 +186,7 @@ fn a_gap_that_comes_while_the_conversation_is_on_its_way_makes_it_be_read_again(
 }
 
 #[test]
-fn a_message_whose_acceptance_is_still_on_its_way_is_shown_once() {
+fn message_with_pending_acceptance_is_shown_once_after_reload() {
     for (read, posted_first) in [(0, true), (0, false), (1, true), (1, false)] {
         let mut model = chat();
         let effects = send(&mut model, "ask");
@@ -197,7 +197,7 @@ fn a_message_whose_acceptance_is_still_on_its_way_is_shown_once() {
         if posted_first {
             model.handle_event(posted.clone());
         }
-        let (session, messages) = stored_at(read);
+        let (session, messages) = stored_state_at(read);
         load(&mut model, session, messages);
         assert_eq!(said(&model).len(), 1, "{read} {posted_first}");
         if !posted_first {
@@ -209,7 +209,7 @@ fn a_message_whose_acceptance_is_still_on_its_way_is_shown_once() {
 }
 
 #[test]
-fn what_could_not_be_read_is_read_when_the_link_is_there_again() {
+fn failed_load_is_retried_after_reconnect() {
     let mut model = chat();
     frame(&mut model, "session.changed", json!({}));
     delta(&mut model, "t1", "meanwhile");
@@ -221,7 +221,7 @@ fn what_could_not_be_read_is_read_when_the_link_is_there_again() {
 }
 
 #[test]
-fn a_command_that_changes_the_conversation_is_answered_below_the_new_one() {
+fn command_reply_is_shown_below_the_new_conversation() {
     let mut model = chat();
     for (kind, data, _) in &happens()[..9] {
         frame(&mut model, kind, data.clone());
@@ -235,14 +235,14 @@ fn a_command_that_changes_the_conversation_is_answered_below_the_new_one() {
 }
 
 #[test]
-fn the_output_of_a_tool_that_runs_outlives_a_reload() {
+fn running_tool_output_survives_reload() {
     let mut model = chat();
     for (kind, data, _) in &happens()[..5] {
         frame(&mut model, kind, data.clone());
     }
     frame(&mut model, "tool.output", json!({ "turn_id": "t1", "call_id": "c1", "text": "half of it" }));
     frame(&mut model, "session.changed", json!({}));
-    let (session, messages) = stored_at(5);
+    let (session, messages) = stored_state_at(5);
     load(&mut model, session, messages);
     let Some(TranscriptEntry::Tool(tool)) = model.entries.last() else { panic!("{:?}", model.entries) };
     assert_eq!((tool.output.as_str(), tool.state), ("half of it", ToolState::Running));

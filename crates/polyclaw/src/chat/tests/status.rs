@@ -5,7 +5,7 @@ use super::*;
 const DEMO: &str = "embedded/smollm2-135m";
 
 #[test]
-fn a_demo_model_is_called_one_after_its_answers_and_after_a_reload() {
+fn demo_model_is_labelled_after_answers_and_after_reload() {
     let mut model = chat();
     model.model = DEMO.into();
     let last = |model: &mut ChatState| screen(model, 80, 8).lines().nth(7).unwrap().to_owned();
@@ -21,7 +21,7 @@ fn a_demo_model_is_called_one_after_its_answers_and_after_a_reload() {
 }
 
 #[test]
-fn a_narrow_status_line_keeps_what_matters_most() {
+fn narrow_status_line_keeps_most_important_fields() {
     let mut model = chat();
     (model.model, model.agent, model.quit_armed) = (DEMO.into(), "main".into(), true);
     let mut last = |width: u16| screen(&mut model, width, 8).lines().nth(7).unwrap().to_owned();

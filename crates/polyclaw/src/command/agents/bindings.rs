@@ -140,7 +140,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_single_person_is_one_word_however_it_is_written() {
+    fn peer_kinds_dm_and_direct_match_the_same_binding() {
         let text = "bindings = [\n  { agent_id = \"a\", match = { channel = \"telegram\" } },\n  \
             { agent_id = \"b\", match = { channel = \"telegram\", peer = { kind = \"dm\", id = \"7\" } } },\n]\n";
         let peer = Some(ChatPeer { kind: PeerKind::Dm, id: "7".to_owned() });

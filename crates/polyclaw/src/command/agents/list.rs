@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tree_shows_who_gives_work_to_whom_and_ends_where_it_would_go_round() {
+    fn delegation_tree_stops_at_cycles() {
         let agents = [
             agent("main", json!({ "default": true, "delegation": { "allow_agents": ["ops", "lab"] } })),
             agent("ops", json!({ "subagents": { "allow_agents": ["*"] } })),
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_binding_is_told_in_words() {
+    fn binding_match_is_described_in_words() {
         let rule =
             json!({ "channel": "discord", "account_id": "biz", "guild_id": "g1", "roles": ["a", "b"] });
         let rule: BindingMatch = serde_json::from_value(rule).unwrap();

@@ -132,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn machines_and_people_get_the_lines_of_the_level_that_is_asked_for() {
+    fn log_query_filters_by_level_and_limits_lines() {
         let query = LogQuery { lines: 9, follow: false, level: Some("warn") };
         let lines =
             ["2026-11-17T03:00:00Z  INFO ready", "2026-11-17T03:00:01Z  WARN careful"].map(str::to_owned);

@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tree_is_drawn_with_its_branches() {
+    fn session_tree_is_drawn_with_branches() {
         let node = |name: &str, children: Vec<SessionNodeView>| SessionNodeView {
             session_key: SessionKey::parse(&format!("agent:main:{name}")).unwrap(),
             agent_id: AgentId::main(),

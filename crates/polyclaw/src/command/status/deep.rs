@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_provider_is_as_well_as_the_best_of_its_models() {
+    fn provider_health_is_that_of_its_best_model() {
         let model = |name: &str, status: &str| json!({ "model": name, "context_window": null, "status": status, "demo": false });
         let models = json!({ "default_model": null, "in_use": "", "models": [
             model("lab/a", "cooling"), model("lab/org/b", "ready"), model("away/c", "unreachable"),

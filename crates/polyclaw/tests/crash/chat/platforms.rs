@@ -46,7 +46,7 @@ impl Chat for TelegramEmulator {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn killed_anywhere_on_telegram_nothing_is_lost_and_nothing_shown_twice() {
+async fn telegram_kills_lose_and_repeat_no_message() {
     let telegram = TelegramEmulator::start();
     telegram.add_bot(TOKEN, 1, "polly_bot");
     killed_anywhere(&telegram).await;
@@ -90,7 +90,7 @@ impl Chat for DiscordEmulator {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn killed_anywhere_on_discord_nothing_is_lost_and_nothing_shown_twice() {
+async fn discord_kills_lose_and_repeat_no_message() {
     let discord = DiscordEmulator::start(40_000);
     discord.add_bot(TOKEN, "1");
     discord.add_channel("100", "g1", None);
@@ -143,7 +143,7 @@ impl Chat for Workspace {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn killed_anywhere_on_slack_nothing_is_lost_and_nothing_shown_twice() {
+async fn slack_kills_lose_and_repeat_no_message() {
     killed_anywhere(&Workspace { slack: SlackEmulator::start(), said: AtomicUsize::new(0) }).await;
 }
 
@@ -214,7 +214,7 @@ impl Chat for Meta {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn killed_anywhere_on_whatsapp_nothing_is_lost_and_nothing_shown_twice() {
+async fn whatsapp_kills_lose_and_repeat_no_message() {
     let (waiting, text) = (Mutex::default(), AtomicUsize::new(0));
     killed_anywhere(&Meta { whatsapp: WhatsappEmulator::start(), waiting, said: text }).await;
 }
@@ -263,7 +263,7 @@ impl Chat for MatrixEmulator {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn killed_anywhere_on_matrix_nothing_is_lost_and_nothing_shown_twice() {
+async fn matrix_kills_lose_and_repeat_no_message() {
     let matrix = MatrixEmulator::start();
     matrix.add_room("!group:hs", &[ANN, "@bob:hs", CLAW]);
     matrix.add_room("!alone:hs", &[ANN, CLAW]);

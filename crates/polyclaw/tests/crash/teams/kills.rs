@@ -182,14 +182,15 @@ pub fn is_sound(stage: &Stage, model: &ModelServer, case: &Case) {
     let requests = model.requests();
     let shown = requests.iter().rev().map(|request| said(request)).find(|text| who(text) == "lead");
     let shown = shown.unwrap_or_default();
-    is_stored_once(stage, &format!("{case}, the lead was last shown {shown}"));
-    is_ended_as_asked(&stage.sessions(), &shown, case);
-    let prompts: Vec<(usize, String)> = requests.iter().map(|one| (turns_before(one), said(one))).collect();
-    every_letter_is_shown_once(&stage.sessions(), &prompts, &case.name);
+    assert_team_rows_are_stored_once(stage, &format!("{case}, the lead was last shown {shown}"));
+    assert_shutdown_matches_ending(&stage.sessions(), &shown, case);
+    let prompts: Vec<(usize, String)> =
+        requests.iter().map(|one| (count_ended_turns(one), said(one))).collect();
+    assert_each_team_message_is_shown_once(&stage.sessions(), &prompts, &case.name);
 }
 
 /// Asserts one task with one owner that ended once, each message written once and read, the lead notified of the end once.
-fn is_stored_once(stage: &Stage, case: &str) {
+fn assert_team_rows_are_stored_once(stage: &Stage, case: &str) {
     let (database, ledger) = (stage.sessions(), stage.last_ledger());
     let tasks = "SELECT COUNT(*) FROM tasks";
     let done = "SELECT COUNT(*) FROM tasks WHERE state = 'completed' AND ended_by = 'ann' AND owner IS NULL";
@@ -215,7 +216,7 @@ fn is_stored_once(stage: &Stage, case: &str) {
 }
 
 /// Asserts that an asked member answered once, and that a stopped member was not asked and the lead knows whom it stopped.
-fn is_ended_as_asked(database: &Book, shown: &str, case: &Case) {
+fn assert_shutdown_matches_ending(database: &Book, shown: &str, case: &Case) {
     let messages_of =
         |kind: &str| database.count(&format!("SELECT COUNT(*) FROM team_messages WHERE kind = '{kind}'"));
     let mail = (messages_of("shutdown_request"), messages_of("shutdown_response"));
@@ -247,7 +248,7 @@ fn standing(database: &Book) -> [Vec<String>; 2] {
 
 /// How many turns of a session had ended successfully before a prompt was built: here turns end with text, steps with
 /// calls.
-fn turns_before(request: &ReceivedRequest) -> usize {
+fn count_ended_turns(request: &ReceivedRequest) -> usize {
     let ended =
         |message: &&serde_json::Value| message["role"] == "assistant" && message["tool_calls"].is_null();
     request.messages().iter().filter(ended).count()
@@ -255,7 +256,7 @@ fn turns_before(request: &ReceivedRequest) -> usize {
 
 /// A read message is in its reader's conversation from then on, and never twice in one prompt. An idle notification of
 /// the runtime is for one turn: afterwards the state of the team shows it.
-fn every_letter_is_shown_once(database: &Book, prompts: &[(usize, String)], case: &str) {
+fn assert_each_team_message_is_shown_once(database: &Book, prompts: &[(usize, String)], case: &str) {
     let read = database.rows(
         "SELECT recipient || '|' || content FROM team_messages WHERE state = 'read' AND kind <> 'idle'",
     );
@@ -299,7 +300,7 @@ async fn killed_at(
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn killed_anywhere_a_team_loses_doubles_and_forgets_nothing() {
+async fn team_survives_kills_without_loss_or_duplicates() {
     let all = DEATHS.iter().flat_map(|(point, passings)| passings.clone().map(move |n| (*point, n)));
     let deaths = killed_at(Keeps::Files, Ending::Asked, all).await;
     for (point, _) in DEATHS {
@@ -310,7 +311,7 @@ async fn killed_anywhere_a_team_loses_doubles_and_forgets_nothing() {
 
 /// The ledger is in the same database here, and an interrupted turn stays claimed until its lease ends.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn killed_anywhere_a_team_on_postgres_loses_doubles_and_forgets_nothing() {
+async fn team_on_postgres_survives_kills_without_loss_or_duplicates() {
     let last = DEATHS.iter().map(|(point, passings)| (*point, *passings.end()));
     let deaths = killed_at(Keeps::Server, Ending::Asked, last).await;
     assert!(deaths.values().sum::<usize>() >= 11, "{deaths:?}");
@@ -318,7 +319,7 @@ async fn killed_anywhere_a_team_on_postgres_loses_doubles_and_forgets_nothing() 
 
 /// No member has to agree, so only the next daemon can complete the shutdown.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn killed_while_it_stops_them_by_force_it_has_stopped_them_and_says_whom() {
+async fn forced_shutdown_survives_kill_and_reports_stopped_members() {
     let points = [KillPoint::ShutdownRequested, KillPoint::ShutdownEnded];
     for keeps in [Keeps::Files, Keeps::Server] {
         let deaths = killed_at(keeps, Ending::Forced, points.map(|point| (point, 1))).await;

@@ -23,7 +23,7 @@ fn mailboxes(folder: &Path) -> Vec<Vec<String>> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_team_over_two_nodes_is_one_team() {
+async fn team_on_two_nodes_runs_as_one_team() {
     let model = ModelServer::start();
     model.answer_with(answer);
     let stage = Stage::new(Keeps::Server, &model, "", 2).await;
@@ -49,7 +49,7 @@ async fn a_team_over_two_nodes_is_one_team() {
 
 /// The node that created the team dies halfway; the other continues with lead, member, task and mail.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_team_outlives_the_node_it_was_made_on() {
+async fn team_survives_death_of_the_node_that_created_it() {
     for (point, passing) in
         [(KillPoint::LedgerWritten, 2), (KillPoint::StepStored, 5), (KillPoint::ToolRan, 6)]
     {

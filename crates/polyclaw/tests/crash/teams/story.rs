@@ -172,7 +172,7 @@ fn as_checker(request: &ReceivedRequest) -> ReplyScript {
 }
 
 /// The program of this test that sleeps this long, if it runs.
-fn sleeper(long: &str) -> Option<u32> {
+fn find_sleep_program(long: &str) -> Option<u32> {
     let line = format!("sleep\0{long}\0");
     let processes = fs::read_dir("/proc").unwrap().flatten();
     let mut pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
@@ -182,7 +182,7 @@ fn sleeper(long: &str) -> Option<u32> {
 async fn asleep(long: &str) -> u32 {
     let began = Instant::now();
     while began.elapsed() < PATIENCE {
-        if let Some(pid) = sleeper(long) {
+        if let Some(pid) = find_sleep_program(long) {
             return pid;
         }
         tokio::time::sleep(Duration::from_millis(20)).await;
@@ -191,7 +191,7 @@ async fn asleep(long: &str) -> u32 {
 }
 
 /// Waits until the head and the body are done and checked: an interrupted check is repeated and would be counted twice.
-async fn others_are_done(stage: &Stage) {
+async fn wait_until_other_tasks_are_done(stage: &Stage) {
     let ledger = stage.ledger();
     let began = Instant::now();
     while ledger.count("SELECT COUNT(*) FROM tasks WHERE state = 'completed'") < 2 {
@@ -242,7 +242,7 @@ async fn tell(way: Way, weights: Option<&Path>) -> Told {
     daemon.say(LEAD, "build me a page", 0).await.unwrap();
     let [first, second] = sleeps(way);
     asleep(&first).await;
-    others_are_done(&stage).await;
+    wait_until_other_tasks_are_done(&stage).await;
     daemon.kill();
     let daemon = home.start(None).await;
     kill(worker_of(asleep(&second).await));
@@ -269,7 +269,7 @@ fn pull(home: &Home, weights: &Path) {
 }
 
 /// Asserts that the page is right, that its parts were done and checked once, that the lead was notified, and that all is cleaned up.
-fn is_built(notice: &Told, way: Way) {
+fn assert_page_is_built(notice: &Told, way: Way) {
     let stage = &notice.stage;
     assert_eq!(fs::read_to_string(stage.home().0.join("workspace/page.txt")).unwrap(), PAGE);
     let (database, ledger) = (stage.sessions(), stage.last_ledger());
@@ -289,27 +289,27 @@ fn is_built(notice: &Told, way: Way) {
     assert_eq!(database.count(text), 1, "the lead reports the result once");
     let open = "SELECT COUNT(*) FROM members WHERE state <> 'closed'";
     assert_eq!(database.count(open), 0, "all have left");
-    let left = sleeps(way).into_iter().find(|long| sleeper(long).is_some());
+    let left = sleeps(way).into_iter().find(|long| find_sleep_program(long).is_some());
     assert_eq!(left, None, "no program is left");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_team_builds_a_page_though_a_check_fails_and_a_member_is_killed() {
-    is_built(&tell(Way::Scripted, None).await, Way::Scripted);
+async fn team_builds_page_despite_failed_check_and_killed_worker() {
+    assert_page_is_built(&tell(Way::Scripted, None).await, Way::Scripted);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_team_on_postgres_builds_the_same_page() {
-    is_built(&tell(Way::OnPostgres, None).await, Way::OnPostgres);
+async fn team_on_postgres_builds_page_despite_kills() {
+    assert_page_is_built(&tell(Way::OnPostgres, None).await, Way::OnPostgres);
 }
 
 /// The same, with unscripted messages between the members.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_team_whose_words_are_the_embedded_models_builds_the_same_page() {
+async fn team_with_embedded_model_builds_page() {
     let weights = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../.tools/model");
     assert!(weights.join("smollm2.gguf").exists(), "`scripts/need.sh rust` fetches the weights");
     let notice = tell(Way::Embedded, Some(&weights)).await;
-    is_built(&notice, Way::Embedded);
+    assert_page_is_built(&notice, Way::Embedded);
     let database = notice.stage.sessions();
     let messages = database.rows(
         "SELECT state || '|' || content FROM team_messages WHERE kind = 'message' AND recipient = 'lead'",

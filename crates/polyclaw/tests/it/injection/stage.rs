@@ -61,8 +61,10 @@ impl Stage {
         let session = format!("agent:desk:api:dm:{place}");
         let mut attached = json!([]);
         let request = match case.way {
-            Way::FileContent | Way::FileName | Way::SearchResult => self.by_file(case.way, place, text),
-            Way::ChildResult | Way::TaskText | Way::DelegateResult => by_family(case.way, text),
+            Way::FileContent | Way::FileName | Way::SearchResult => {
+                self.request_with_file(case.way, place, text)
+            }
+            Way::ChildResult | Way::TaskText | Way::DelegateResult => request_with_subagent(case.way, text),
             Way::WebPage => {
                 self.pages.put(place, text);
                 order("http_fetch", &json!({ "url": format!("http://{}/{place}", self.pages.address) }))
@@ -77,7 +79,7 @@ impl Stage {
             // With a greeting, because a leading slash would make it a command.
             Way::Mail => return self.mail(place, &format!("Dear all,\n{text}")).await,
             Way::TeamLetter | Way::TeamTaskSubject | Way::TeamTaskDescription => {
-                return self.by_team(case, place).await;
+                return self.play_in_team(case, place).await;
             }
             Way::Attachment => {
                 attached =
@@ -88,7 +90,7 @@ impl Stage {
         self.say(&session, &request, &attached).await;
     }
 
-    fn by_file(&self, way: Way, place: &str, text: &str) -> String {
+    fn request_with_file(&self, way: Way, place: &str, text: &str) -> String {
         let folder = self.home.path().join("workspaces/desk").join(place);
         std::fs::create_dir_all(&folder).unwrap();
         match way {
@@ -125,30 +127,30 @@ impl Stage {
     }
 
     /// The text reaches a member as a message, or as a task that it is notified of or claims.
-    async fn by_team(&self, case: &Case, place: &str) {
+    async fn play_in_team(&self, case: &Case, place: &str) {
         let member = format!("m{}", case.number % MEMBERS);
         let (messages, tasks) = (format!("teams/{CREW}/messages"), format!("teams/{CREW}/tasks"));
         let (subject, description) = match case.way {
             Way::TeamLetter => {
                 self.post(&messages, &json!({ "recipient": member, "content": case.text })).await;
-                return self.member_rests(&member).await;
+                return self.wait_until_member_is_idle(&member).await;
             }
             Way::TeamTaskSubject => (case.text.as_str(), ""),
             _ => (place, case.text.as_str()),
         };
         let task = json!({ "subject": subject, "description": description, "assignee": member });
         let task = self.post(&tasks, &task).await["task_id"].clone();
-        self.member_rests(&member).await;
+        self.wait_until_member_is_idle(&member).await;
         if case.way == Way::TeamTaskDescription {
             let claim = order("task_claim", &json!({ "team_name": CREW, "task_id": task }));
             self.post(&messages, &json!({ "recipient": member, "content": claim })).await;
-            self.member_rests(&member).await;
+            self.wait_until_member_is_idle(&member).await;
         }
         // Its lead reads it too, because the failure is announced there.
         self.post(&format!("{tasks}/{task}/complete"), &json!({ "status": "failed" })).await;
     }
 
-    async fn member_rests(&self, name: &str) {
+    async fn wait_until_member_is_idle(&self, name: &str) {
         let url = format!("http://127.0.0.1:{}/api/v1/teams/{CREW}", self.home.port);
         for _ in 0..3_000 {
             let team = self.client.get(&url).bearer_auth(&self.token).send().await.unwrap();
@@ -197,7 +199,7 @@ fn order(tool: &str, arguments: &Value) -> String {
 }
 
 /// The same for texts from other agents: as a task or as a message.
-fn by_family(way: Way, text: &str) -> String {
+fn request_with_subagent(way: Way, text: &str) -> String {
     let reply = order(obedient::SAY_ORDER, &json!({ "words": obedient::encode_hex(text) }));
     let task = |text: &str| format!("hex:{}", obedient::encode_hex(text));
     match way {

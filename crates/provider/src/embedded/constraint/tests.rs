@@ -12,7 +12,7 @@ fn fits(schema: &Value, text: &str) -> bool {
 }
 
 #[test]
-fn what_fits_the_schema_fits_and_nothing_else_does() {
+fn constraint_accepts_only_text_that_matches_schema() {
     let tool = json!({ "type": "object", "required": ["a"], "properties": {
         "a": { "type": "integer" }, "b": { "type": "string", "maxLength": 3 }, "c": { "type": "boolean" } } });
     for (schema, good, bad) in [
@@ -66,7 +66,7 @@ fn what_fits_the_schema_fits_and_nothing_else_does() {
 }
 
 #[test]
-fn a_text_is_always_whole_utf8() {
+fn constraint_accepts_only_valid_utf8() {
     let mut constraint = start(&json!({ "type": "string" }));
     assert!(constraint.advance_byte(b'"'));
     for broken in
@@ -78,7 +78,7 @@ fn a_text_is_always_whole_utf8() {
 }
 
 #[test]
-fn a_token_is_refused_where_the_end_would_no_longer_be_reached() {
+fn token_that_prevents_a_complete_end_is_refused() {
     let mut constraint =
         start(&json!({ "type": "object", "required": ["a"], "properties": { "a": { "type": "string" } } }));
     assert_eq!(constraint.distance_to_end(), "{\"a\": \"\"}".len() as u32);
@@ -94,7 +94,7 @@ fn a_token_is_refused_where_the_end_would_no_longer_be_reached() {
 
 /// Any allowed sequence of bytes ends in valid JSON within its room.
 #[test]
-fn any_way_through_ends_in_time() {
+fn any_allowed_path_ends_within_its_room() {
     let schema = json!({ "anyOf": [
         { "type": "object", "required": ["tool", "n"], "properties": {
             "tool": { "const": "add" }, "n": { "type": "array", "minItems": 1, "items": { "type": "number" } } } },

@@ -57,7 +57,7 @@ fn converted(bytes: &[u8]) -> Result<Vec<u8>, CorruptModelFile> {
 }
 
 #[test]
-fn a_converted_file_reads_back_and_embeds() {
+fn converted_file_is_read_back_and_embeds() {
     let (encoder, words) = read_encoder(Cursor::new(converted(&published()).unwrap()), TINY).unwrap();
     for kernel in [Kernel::Scalar, Kernel::detect()] {
         let vector = encoder.embed(kernel, &words.encode("Ships sea", 4));
@@ -70,7 +70,7 @@ fn a_converted_file_reads_back_and_embeds() {
 }
 
 #[test]
-fn published_files_that_are_cut_or_changed_never_crash() {
+fn damaged_published_files_never_panic() {
     let good = published();
     for end in (0..good.len()).step_by(31) {
         assert!(converted(&good[..end]).is_err(), "cut at {end}");
@@ -86,7 +86,7 @@ fn published_files_that_are_cut_or_changed_never_crash() {
 }
 
 #[test]
-fn tables_that_lie_are_refused() {
+fn inconsistent_tensor_tables_are_refused() {
     let entry = |shape: &str, offsets: &str| {
         let name = "embeddings.word_embeddings.weight";
         file(
@@ -111,7 +111,7 @@ fn tables_that_lie_are_refused() {
 
 /// The hash of the file is right and its content is not.
 #[test]
-fn our_own_file_with_a_wrong_shape_is_refused() {
+fn converted_file_with_wrong_shape_is_refused() {
     let good = converted(&published()).unwrap();
     for at in 0..24 {
         let mut body = good[44..].to_vec();
@@ -125,7 +125,7 @@ fn our_own_file_with_a_wrong_shape_is_refused() {
 }
 
 #[test]
-fn weights_that_lead_beyond_all_numbers_make_zeros() {
+fn overflowing_weights_embed_to_zero_vector() {
     let mut body = converted(&published()).unwrap()[44..].to_vec();
     // The last two vectors belong to the last layer norm.
     let norm = body.len() - 2 * 4 * TINY.width;

@@ -16,7 +16,7 @@ fn told(engine: &mut EmbeddedEngine, ask: &GenerationRequest) -> GeneratedAnswer
 }
 
 #[test]
-fn words_are_joined_bytes_survive_and_special_tokens_can_not_be_written() {
+fn tokenizer_round_trips_text_without_special_tokens() {
     let engine = synthetic::synthetic_engine(Kernel::Scalar);
     let tokenizer = engine.tokenizer();
     assert_eq!(tokenizer.encode("hello hell").len(), 3, "hello, a space, hell");
@@ -31,7 +31,7 @@ fn words_are_joined_bytes_survive_and_special_tokens_can_not_be_written() {
 }
 
 #[test]
-fn an_answer_ends_at_its_limit_and_is_streamed_whole() {
+fn answer_ends_at_token_limit_and_is_streamed_completely() {
     let mut engine = synthetic::synthetic_engine(Kernel::detect());
     let mut streamed = String::new();
     let answer =
@@ -42,7 +42,7 @@ fn an_answer_ends_at_its_limit_and_is_streamed_whole() {
 }
 
 #[test]
-fn what_two_prompts_begin_with_is_computed_once_and_changes_nothing() {
+fn shared_prompt_prefix_is_cached_without_changing_answer() {
     let mut warm = synthetic::synthetic_engine(Kernel::detect());
     let first = told(&mut warm, &ask("hello world", None));
     let again = told(&mut warm, &ask("hello world", None));
@@ -54,7 +54,7 @@ fn what_two_prompts_begin_with_is_computed_once_and_changes_nothing() {
 }
 
 #[test]
-fn a_long_prompt_in_batches_is_the_same_as_token_by_token() {
+fn batched_prompt_equals_token_by_token() {
     let engine = synthetic::synthetic_engine(Kernel::detect());
     let tokens = engine.tokenizer.encode(&"hello world, this is long. ".repeat(6));
     let (mut whole, mut single) = (engine.llama.new_cache(), engine.llama.new_cache());
@@ -65,7 +65,7 @@ fn a_long_prompt_in_batches_is_the_same_as_token_by_token() {
 }
 
 #[test]
-fn the_same_seed_writes_the_same_text_and_another_does_not() {
+fn sampling_is_deterministic_per_seed() {
     let draw = |seed| {
         let ask = GenerationRequest { temperature: 1.5, seed, ..ask("hello", None) };
         told(&mut synthetic::synthetic_engine(Kernel::detect()), &ask).text
@@ -75,7 +75,7 @@ fn the_same_seed_writes_the_same_text_and_another_does_not() {
 }
 
 #[test]
-fn the_plain_and_the_fast_path_foresee_alike() {
+fn scalar_and_fast_kernel_have_equal_surprise() {
     let text = "hello world, a text of some length that nobody trained for 12345.";
     let (plain, fast) = (
         synthetic::synthetic_engine(Kernel::Scalar).mean_surprise(text),
@@ -85,7 +85,7 @@ fn the_plain_and_the_fast_path_foresee_alike() {
 }
 
 #[test]
-fn a_constrained_answer_is_json_of_its_schema_however_few_tokens_there_are() {
+fn constrained_answer_matches_schema_at_any_token_limit() {
     let schema = json!({ "type": "object", "required": ["city", "days"], "properties": {
         "city": { "type": "string" }, "days": { "type": "integer", "minimum": 0 } } });
     let mut engine = synthetic::synthetic_engine(Kernel::detect());
@@ -105,7 +105,7 @@ fn a_constrained_answer_is_json_of_its_schema_however_few_tokens_there_are() {
 }
 
 #[test]
-fn a_cancel_stops_before_the_next_token_and_the_engine_goes_on() {
+fn cancel_stops_generation_and_engine_stays_usable() {
     let mut engine = synthetic::synthetic_engine(Kernel::detect());
     let asked = Cell::new(0);
     let mut pieces = 0;
@@ -120,7 +120,7 @@ fn a_cancel_stops_before_the_next_token_and_the_engine_goes_on() {
 }
 
 #[test]
-fn damaged_files_are_refused_in_words_and_never_crash() {
+fn damaged_model_files_are_refused_without_panic() {
     let good = synthetic::model_file();
     let open = |bytes: &[u8]| EmbeddedEngine::read(Cursor::new(bytes.to_vec()), Kernel::Scalar).map(|_| ());
     assert!(open(&good).is_ok());

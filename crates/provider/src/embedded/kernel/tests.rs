@@ -46,7 +46,7 @@ fn matrix(format: TensorFormat, rows: usize, columns: usize) -> QuantMatrix {
 }
 
 #[test]
-fn multiplying_agrees_for_every_format_width_and_number_of_tokens() {
+fn multiply_agrees_for_all_formats_and_shapes() {
     for format in [TensorFormat::Q4_1, TensorFormat::Q8_0] {
         for columns in [32, 256, 288, 576, 1536] {
             let matrix = matrix(format, 7, columns);
@@ -65,7 +65,7 @@ fn multiplying_agrees_for_every_format_width_and_number_of_tokens() {
 }
 
 #[test]
-fn a_product_is_that_of_the_unpacked_numbers() {
+fn quantized_product_is_close_to_exact_product() {
     let (columns, matrix) = (576, matrix(TensorFormat::Q4_1, 3, 576));
     let values = numbers(columns, 9);
     let (mut inputs, mut out, mut row) = (Activations::default(), [0.0; 3], vec![0.0; columns]);
@@ -79,7 +79,7 @@ fn a_product_is_that_of_the_unpacked_numbers() {
 }
 
 #[test]
-fn rounding_to_bytes_agrees_and_zeros_stay_zeros() {
+fn quantized_rows_agree_and_zeros_stay_zero() {
     let mut values = numbers(96, 3);
     values[32..64].fill(0.0);
     let filled = |kernel| {
@@ -95,7 +95,7 @@ fn rounding_to_bytes_agrees_and_zeros_stay_zeros() {
 }
 
 #[test]
-fn attention_agrees_for_every_number_of_heads() {
+fn attention_agrees_for_every_head_count() {
     let (width, positions, stride) = (64, 37, 192);
     let halves: Vec<u16> = numbers(positions * stride, 4).into_iter().map(half::from_f32).collect();
     let lane = HeadSlice { halves: &halves, stride, offset: 64, positions };
@@ -119,7 +119,7 @@ fn attention_agrees_for_every_number_of_heads() {
 type Operation<'a> = &'a dyn Fn(Kernel, &mut [f32]);
 
 #[test]
-fn curves_agree_far_from_zero_too() {
+fn activation_functions_agree_far_from_zero() {
     let wide: Vec<f32> = (-450..450).map(|at| at as f32 / 5.0).chain([0.0, -0.0, 1e-20]).collect();
     let up = numbers(wide.len(), 2);
     let run = |operation: Operation<'_>, kernel: Kernel| {
@@ -141,7 +141,7 @@ fn curves_agree_far_from_zero_too() {
 }
 
 #[test]
-fn sums_and_halves_agree_for_lengths_that_are_no_multiple_of_eight() {
+fn dot_and_half_conversion_agree_for_odd_lengths() {
     let (a, b) = (numbers(67, 1), numbers(67, 2));
     assert!((fast().dot(&a, &b) - Kernel::Scalar.dot(&a, &b)).abs() < 1e-5);
     let (mut fast_out, mut plain_out) = ([0; 67], [0; 67]);
@@ -151,7 +151,7 @@ fn sums_and_halves_agree_for_lengths_that_are_no_multiple_of_eight() {
 }
 
 #[test]
-fn products_of_bytes_are_the_same_for_every_length() {
+fn integer_dot_products_agree_for_every_length() {
     for length in [0, 1, 31, 32, 33, 384, 1000] {
         let a: Vec<i8> = (0..length).map(|n| i8::try_from(n % 255 - 127).unwrap()).collect();
         let b: Vec<i8> = (0..length).map(|n| i8::try_from(n * 7 % 256 - 128).unwrap()).collect();

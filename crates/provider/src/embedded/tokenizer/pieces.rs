@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_is_cut_as_the_model_was_trained() {
+    fn text_is_split_like_in_training() {
         let cutter = PieceSplitter::new();
         for (text, pieces) in [
             ("Hello world", vec!["Hello", " world"]),

@@ -15,13 +15,13 @@ use super::{asked, claim, create, get, some, task, team, worker};
 use crate::engines::{Shared, answer, drive};
 
 on_every_ledger!(
-    of_two_claims_at_once_one_wins,
-    claims_of_many_tasks_in_any_order_never_deadlock,
-    what_is_cut_off_leaves_nothing_behind,
-    many_claimers_share_what_is_free,
+    one_of_two_concurrent_claims_wins,
+    claims_of_many_tasks_in_any_order_do_not_deadlock,
+    rolled_back_claim_leaves_nothing_behind,
+    concurrent_claimers_claim_each_free_task_once,
 );
 
-async fn of_two_claims_at_once_one_wins(db: Db) -> Result<()> {
+async fn one_of_two_concurrent_claims_wins(db: Db) -> Result<()> {
     for no in 1..=20 {
         some(&db, &[("a", &[])]).await?;
         let (ann, bob) = (worker("ann"), worker("bob"));
@@ -37,7 +37,7 @@ async fn of_two_claims_at_once_one_wins(db: Db) -> Result<()> {
 }
 
 /// Each takes several in one transaction, one forwards and one backwards.
-async fn claims_of_many_tasks_in_any_order_never_deadlock(db: Db) -> Result<()> {
+async fn claims_of_many_tasks_in_any_order_do_not_deadlock(db: Db) -> Result<()> {
     for _ in 0..20 {
         create(&db, task("x", &[])).await?.unwrap();
     }
@@ -61,7 +61,7 @@ async fn claims_of_many_tasks_in_any_order_never_deadlock(db: Db) -> Result<()> 
     Ok(())
 }
 
-async fn what_is_cut_off_leaves_nothing_behind(db: Db) -> Result<()> {
+async fn rolled_back_claim_leaves_nothing_behind(db: Db) -> Result<()> {
     some(&db, &[("a", &[])]).await?;
     let cut = db
         .write(|tx| {
@@ -79,7 +79,7 @@ async fn what_is_cut_off_leaves_nothing_behind(db: Db) -> Result<()> {
     Ok(())
 }
 
-async fn many_claimers_share_what_is_free(db: Db) -> Result<()> {
+async fn concurrent_claimers_claim_each_free_task_once(db: Db) -> Result<()> {
     for _ in 0..60 {
         create(&db, task("x", &[])).await?.unwrap();
     }
@@ -120,7 +120,7 @@ pub fn open(place: &str) -> Db {
 
 /// Run by the test below, once for each process; on its own it has nothing to do.
 #[test]
-fn a_process_of_claimers() {
+fn child_process_that_claims_tasks() {
     let (Ok(place), Ok(name)) = (std::env::var(LEDGER), std::env::var(NAME)) else { return };
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(4).enable_all().build().unwrap();
     let db = open(&place);
@@ -161,7 +161,7 @@ fn claimers_in_processes(place: &str, db: &Db) {
     });
     let start = |n: usize| -> Child {
         Command::new(std::env::current_exe().unwrap())
-            .args(["tasks::claims::a_process_of_claimers", "--exact", "--nocapture"])
+            .args(["tasks::claims::child_process_that_claims_tasks", "--exact", "--nocapture"])
             .env(LEDGER, place)
             .env(NAME, format!("p{n}"))
             .spawn()
@@ -193,7 +193,7 @@ async fn create_unchecked(db: &Db) -> Result<()> {
 }
 
 #[test]
-fn sixty_four_claimers_in_four_processes_share_a_file() {
+fn sixty_four_claimers_in_four_processes_share_a_ledger_file() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("ledger.db");
     let db = Db::open_ledger(&path).unwrap();
@@ -201,7 +201,7 @@ fn sixty_four_claimers_in_four_processes_share_a_file() {
 }
 
 #[test]
-fn sixty_four_claimers_in_four_processes_share_a_server() {
+fn sixty_four_claimers_in_four_processes_share_a_postgres_ledger() {
     let shared = Shared::new();
     let db = shared.open().unwrap();
     claimers_in_processes(&shared.url, &db);
@@ -209,7 +209,7 @@ fn sixty_four_claimers_in_four_processes_share_a_server() {
 
 /// However many tasks a team has had, a claim reads those that are free, and its own.
 #[test]
-fn a_claim_finds_its_task_by_an_index() {
+fn claim_of_oldest_task_uses_indexes() {
     let db = Db::ledger_in_memory().unwrap();
     drive(async {
         some(&db, &[("a", &[])]).await?;
@@ -225,7 +225,7 @@ fn a_claim_finds_its_task_by_an_index() {
 
 /// Whether or not the planner knows how many there are.
 #[test]
-fn those_who_claim_together_find_their_tasks_by_indexes() {
+fn batched_claims_use_indexes() {
     const MANY: &str =
         "INSERT INTO tasks (team_id, task_no, subject, description, state, created_by, created_at)
         SELECT $1, n, 'x', '', 'pending', 'lead', 0 FROM generate_series(1, 20000) n";
@@ -260,7 +260,7 @@ fn handed_out(tx: &mut Tx<'_>, first: i64) -> Result<(Vec<i64>, i64, i64)> {
 
 /// The answer to a call was lost, and the call still waits for its turn when it is made again.
 #[test]
-fn a_call_that_is_made_twice_at_once_takes_one_task() {
+fn concurrent_calls_with_one_key_claim_one_task() {
     let shared = Shared::new();
     let first = shared.open().unwrap();
     drive(some(&first, &[("a", &[]), ("b", &[])]));

@@ -23,7 +23,7 @@ const PICTURES: usize = 20;
 
 /// Two tasks are made in each transaction: no reader ever sees an odd number. It goes on until each has seen many.
 #[test]
-fn readers_see_one_picture_while_others_write() {
+fn readers_see_a_consistent_snapshot_while_others_write() {
     let folder = tempfile::tempdir().unwrap();
     let writing = open(folder.path());
     let left = Arc::new(AtomicUsize::new(4));
@@ -31,7 +31,7 @@ fn readers_see_one_picture_while_others_write() {
         .map(|_| {
             let (db, left) = (open(folder.path()), Arc::clone(&left));
             std::thread::spawn(move || {
-                drive(look_at_many(&db));
+                drive(read_many_snapshots(&db));
                 left.fetch_sub(1, Ordering::SeqCst);
             })
         })
@@ -41,7 +41,7 @@ fn readers_see_one_picture_while_others_write() {
             if left.load(Ordering::SeqCst) == 0 {
                 return Ok(());
             }
-            writing.write(make_two).await?;
+            writing.write(create_two_tasks).await?;
         }
         panic!("there is one who sees nothing new");
     });
@@ -50,7 +50,7 @@ fn readers_see_one_picture_while_others_write() {
     }
 }
 
-fn make_two(tx: &mut Tx<'_>) -> Result<()> {
+fn create_two_tasks(tx: &mut Tx<'_>) -> Result<()> {
     for _ in 0..2 {
         let new = tasks::TaskInsert { task: task("x", &[]), key: None, max_open: usize::MAX };
         tasks::create(tx, &new)?.unwrap();
@@ -58,7 +58,7 @@ fn make_two(tx: &mut Tx<'_>) -> Result<()> {
     Ok(())
 }
 
-async fn look_at_many(db: &Db) -> Result<()> {
+async fn read_many_snapshots(db: &Db) -> Result<()> {
     let mut pictures = HashSet::new();
     while pictures.len() < PICTURES {
         let seen = db.read(|tx| tasks::count_open(tx, &team())).await?;
@@ -71,7 +71,7 @@ async fn look_at_many(db: &Db) -> Result<()> {
 /// As SQLite defines its locks: a transaction that writes has the one place to write from its beginning, before it has
 /// written anything. Others may look, and none may begin to write.
 #[test]
-fn one_who_writes_keeps_out_others_who_write_and_nobody_else() {
+fn write_transaction_blocks_writers_but_not_readers() {
     let folder = tempfile::tempdir().unwrap();
     let db = open(folder.path());
     let other = rusqlite::Connection::open(folder.path().join("ledger.db")).unwrap();
@@ -88,7 +88,7 @@ fn one_who_writes_keeps_out_others_who_write_and_nobody_else() {
     let held = hold(db.clone(), |tx| tasks::count_open(tx, &team()));
     assert_eq!(all(), [true, false, false], "it has only looked so far");
     held.let_go();
-    let held = hold(db.clone(), make_two);
+    let held = hold(db.clone(), create_two_tasks);
     assert_eq!(all(), [true, false, false]);
     held.let_go();
     assert_eq!(all(), [true, true, true]);
@@ -99,7 +99,7 @@ fn one_who_writes_keeps_out_others_who_write_and_nobody_else() {
 
 /// One holds the file for a while in a transaction of its own; the other's write waits and then succeeds.
 #[test]
-fn a_second_writer_waits_and_sees_no_error() {
+fn second_writer_waits_without_an_error() {
     let folder = tempfile::tempdir().unwrap();
     let (first, second) = (open(folder.path()), open(folder.path()));
     let (started, taken) = std::sync::mpsc::channel();
@@ -128,7 +128,7 @@ fn a_second_writer_waits_and_sees_no_error() {
 
 /// Somebody looks at an old picture for long: nobody who writes waits for that, and when it is over the log is moved.
 #[test]
-fn a_long_reader_keeps_no_log_from_being_moved() {
+fn long_reader_only_delays_the_wal_checkpoint() {
     let folder = tempfile::tempdir().unwrap();
     let db = open(folder.path());
     let reader = rusqlite::Connection::open(folder.path().join("ledger.db")).unwrap();
@@ -162,7 +162,7 @@ fn a_long_reader_keeps_no_log_from_being_moved() {
 }
 
 #[test]
-fn a_long_log_is_moved_into_the_file() {
+fn long_wal_is_checkpointed_into_the_file() {
     let folder = tempfile::tempdir().unwrap();
     let db = open(folder.path());
     drive(async {

@@ -15,10 +15,10 @@ use super::{LEASE, claim, code, end, end_with, get, key, kinds, some, team, work
 use crate::rows::NOW;
 
 on_every_ledger!(
-    a_lease_that_ends_frees_the_task_and_fences_its_owner,
-    a_sign_of_life_keeps_a_task,
-    the_next_life_of_a_member_has_its_tasks,
-    a_task_that_is_released_as_its_lease_ends_is_freed_once,
+    expired_task_lease_frees_task_and_fences_old_owner,
+    renewed_lease_keeps_its_task,
+    tasks_are_reassigned_to_new_session_of_a_member,
+    task_released_while_its_lease_expires_is_freed_once,
 );
 
 /// Far behind every lease, on whichever clock.
@@ -40,7 +40,7 @@ fn expire(tx: &mut Tx<'_>, is_shared: bool) -> Result<Vec<i64>> {
     Ok(freed.into_iter().map(|freed| freed.no.0).collect())
 }
 
-async fn a_lease_that_ends_frees_the_task_and_fences_its_owner(db: Db) -> Result<()> {
+async fn expired_task_lease_frees_task_and_fences_old_owner(db: Db) -> Result<()> {
     some(&db, &[("a", &[])]).await?;
     let (ann, bob) = (worker("ann"), worker("bob"));
     claim(&db, &ann, Some(1)).await?.unwrap();
@@ -68,7 +68,7 @@ async fn a_lease_that_ends_frees_the_task_and_fences_its_owner(db: Db) -> Result
     Ok(())
 }
 
-async fn a_sign_of_life_keeps_a_task(db: Db) -> Result<()> {
+async fn renewed_lease_keeps_its_task(db: Db) -> Result<()> {
     // Both leases have ended, on whichever clock.
     const ENDED: &str = "UPDATE tasks SET lease_until = 1 WHERE owner IS NOT NULL";
     some(&db, &[("a", &[]), ("b", &[])]).await?;
@@ -85,7 +85,7 @@ async fn a_sign_of_life_keeps_a_task(db: Db) -> Result<()> {
     Ok(())
 }
 
-async fn the_next_life_of_a_member_has_its_tasks(db: Db) -> Result<()> {
+async fn tasks_are_reassigned_to_new_session_of_a_member(db: Db) -> Result<()> {
     some(&db, &[("a", &[]), ("b", &[])]).await?;
     let old = worker("ann");
     let new = TaskMember { session: key("ann2"), ..worker("ann") };
@@ -102,7 +102,7 @@ async fn the_next_life_of_a_member_has_its_tasks(db: Db) -> Result<()> {
     Ok(())
 }
 
-async fn a_task_that_is_released_as_its_lease_ends_is_freed_once(db: Db) -> Result<()> {
+async fn task_released_while_its_lease_expires_is_freed_once(db: Db) -> Result<()> {
     some(&db, &[("a", &[])]).await?;
     claim(&db, &worker("ann"), Some(1)).await?.unwrap();
     let (started_signal, is_shared) = (Arc::new(Notify::new()), db.is_shared());

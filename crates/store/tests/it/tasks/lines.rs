@@ -47,13 +47,13 @@ async fn claim(db: &Db, name: &str) -> Result<TaskClaimResult> {
 }
 
 /// The numbers of the transactions that wrote the tasks.
-async fn written_by(db: &Db) -> Result<Vec<i64>> {
+async fn writing_transactions(db: &Db) -> Result<Vec<i64>> {
     const NUMBERS: &str = "SELECT CAST(CAST(xmin AS TEXT) AS BIGINT) FROM tasks ORDER BY task_no";
     db.read(|tx| tx.query(NUMBERS, &[], |row| row.int(0))).await
 }
 
 #[test]
-fn those_who_wait_are_written_together() {
+fn waiting_claims_are_written_in_one_transaction() {
     let db = node();
     drive(async {
         some(&db, &[("a", &[]), ("b", &[]), ("c", &[])]).await?;
@@ -66,7 +66,7 @@ fn those_who_wait_are_written_together() {
         let (ann, (bob, cat, ())) = tokio::join!(claim(&db, "ann"), later);
         let numbers = [ann?, bob?, cat?].map(|claimed| claimed.unwrap().no);
         assert_eq!(numbers, [1, 2, 3].map(TaskNo), "in the order they came");
-        let by = written_by(&db).await?;
+        let by = writing_transactions(&db).await?;
         assert!(
             by[0] < by[1] && by[1] == by[2],
             "who came later is written later, and all of them at once: {by:?}"
@@ -76,7 +76,7 @@ fn those_who_wait_are_written_together() {
 }
 
 #[test]
-fn one_that_fails_takes_nobody_along() {
+fn failing_claim_does_not_fail_its_batch() {
     let db = node();
     drive(async {
         some(&db, &[("a", &[]), ("b", &[])]).await?;
@@ -100,7 +100,7 @@ fn one_that_fails_takes_nobody_along() {
 }
 
 #[test]
-fn what_nobody_waits_for_any_more_is_not_written() {
+fn cancelled_claim_is_not_written() {
     let db = node();
     drive(async {
         some(&db, &[("a", &[])]).await?;
@@ -118,7 +118,7 @@ fn what_nobody_waits_for_any_more_is_not_written() {
 
 /// A runtime that ends in the middle takes the one along who served the line.
 #[test]
-fn a_line_is_served_again_after_its_runtime_ended() {
+fn claim_queue_is_served_after_its_runtime_ended() {
     let db = node();
     drive(some(&db, &[("a", &[])]));
     let held = Held::new(&db);

@@ -83,13 +83,13 @@ macro_rules! at_every_place {
 }
 
 at_every_place!(
-    nobody_who_reads_waits_for_one_who_writes,
-    readers_keep_the_picture_they_began_with,
-    who_comes_second_is_told_who_was_first,
-    two_who_close_a_circle_together_do_not,
-    two_that_end_together_free_what_waits_for_both,
-    who_is_refused_one_task_keeps_the_other,
-    who_dies_in_a_transaction_leaves_nothing_behind,
+    readers_do_not_wait_for_an_open_write_transaction,
+    readers_keep_the_snapshot_they_started_with,
+    second_claim_waits_and_names_the_first_owner,
+    concurrent_changes_cannot_create_a_dependency_cycle,
+    concurrent_ends_unblock_the_common_dependent_once,
+    transaction_refused_one_task_keeps_its_other_claim,
+    process_death_in_a_transaction_leaves_nothing_behind,
 );
 
 /// A transaction that has done its work and stays open until it is let go.
@@ -129,7 +129,7 @@ fn make(tx: &mut Tx<'_>, subject: &str) -> Result<()> {
 }
 
 /// Eight read, each through a door of its own, while a transaction is open that has made one task of two.
-fn nobody_who_reads_waits_for_one_who_writes(place: &Place) {
+fn readers_do_not_wait_for_an_open_write_transaction(place: &Place) {
     let writing = place.open();
     drive(some(&writing, &[("a", &[])]));
     let held = hold(writing, |tx| make(tx, "b"));
@@ -167,7 +167,7 @@ fn look_twice(db: Db) -> Look {
     (seen, go, thread::spawn(move || answer(db.read(twice)).unwrap()))
 }
 
-fn readers_keep_the_picture_they_began_with(place: &Place) {
+fn readers_keep_the_snapshot_they_started_with(place: &Place) {
     let writing = place.open();
     drive(some(&writing, &[("a", &[])]));
     let readers: Vec<Look> = (0..8).map(|_| look_twice(place.open())).collect();
@@ -182,7 +182,7 @@ fn readers_keep_the_picture_they_began_with(place: &Place) {
     assert_eq!(answer(list(&place.open(), TaskListFilter::default())).unwrap(), [3, 2, 1]);
 }
 
-fn who_comes_second_is_told_who_was_first(place: &Place) {
+fn second_claim_waits_and_names_the_first_owner(place: &Place) {
     let (first, second) = (place.open(), place.open());
     drive(some(&first, &[("a", &[])]));
     let held = hold(first.clone(), |tx| tasks::claim_task(tx, TaskNo(1), &asked("ann", "k")));
@@ -194,7 +194,7 @@ fn who_comes_second_is_told_who_was_first(place: &Place) {
     assert_eq!((lease.owner.as_str(), lease.fencing_token), ("ann", 1), "and it was taken once");
 }
 
-fn two_who_close_a_circle_together_do_not(place: &Place) {
+fn concurrent_changes_cannot_create_a_dependency_cycle(place: &Place) {
     let (first, second) = (place.open(), place.open());
     drive(some(&first, &[("a", &[]), ("b", &[])]));
     let wait = |no: i64, need: i64| {
@@ -211,7 +211,7 @@ fn two_who_close_a_circle_together_do_not(place: &Place) {
 }
 
 /// The second to end sees that it is the last: what waits for both is free by one of them, and told once.
-fn two_that_end_together_free_what_waits_for_both(place: &Place) {
+fn concurrent_ends_unblock_the_common_dependent_once(place: &Place) {
     let (first, second) = (place.open(), place.open());
     drive(some(&first, &[("a", &[]), ("b", &[]), ("c", &[1, 2])]));
     let end = |no: i64| {
@@ -236,7 +236,7 @@ fn two_that_end_together_free_what_waits_for_both(place: &Place) {
 }
 
 /// Of two tasks that one transaction takes, one is being taken by another: it waits, is told so, and has the first.
-fn who_is_refused_one_task_keeps_the_other(place: &Place) {
+fn transaction_refused_one_task_keeps_its_other_claim(place: &Place) {
     let (first, second) = (place.open(), place.open());
     drive(some(&first, &[("a", &[]), ("b", &[])]));
     let held = hold(first.clone(), |tx| tasks::claim_task(tx, TaskNo(1), &asked("ann", "k")));
@@ -261,7 +261,7 @@ const LEDGER: &str = "POLYCLAW_TEST_LEDGER";
 
 /// Run by the test below in a process of its own; on its own it has nothing to do.
 #[test]
-fn one_who_dies_in_a_transaction() {
+fn child_process_that_dies_in_a_transaction() {
     let Ok(address) = std::env::var(LEDGER) else { return };
     let db = super::claims::open(&address);
     let died = db.write(|tx| {
@@ -274,11 +274,11 @@ fn one_who_dies_in_a_transaction() {
     drive(died);
 }
 
-fn who_dies_in_a_transaction_leaves_nothing_behind(place: &Place) {
+fn process_death_in_a_transaction_leaves_nothing_behind(place: &Place) {
     let db = place.open();
     drive(some(&db, &[("a", &[])]));
     let died = Command::new(std::env::current_exe().unwrap())
-        .args(["tasks::meetings::one_who_dies_in_a_transaction", "--exact", "--nocapture"])
+        .args(["tasks::meetings::child_process_that_dies_in_a_transaction", "--exact", "--nocapture"])
         .env(LEDGER, place.address())
         .status()
         .unwrap();

@@ -18,7 +18,7 @@ fn open_at(path: &Path) -> usize {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_team_has_one_connection_however_often_it_is_opened() {
+fn ledger_file_of_a_team_is_opened_once() {
     let folder = tempfile::tempdir().unwrap();
     let db = Db::open(&DbTarget::Sqlite(folder.path().join("sessions.db"))).unwrap();
     let ledgers = TeamDatabases::for_db(&db, folder.path().join("teams"));
@@ -40,7 +40,7 @@ fn a_team_has_one_connection_however_often_it_is_opened() {
 }
 
 #[test]
-fn ledgers_on_a_server_have_the_connections_that_are_there() {
+fn postgres_ledgers_share_the_existing_connections() {
     const CONNECTED: &str = "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()";
     let shared = Shared::new();
     let db = Db::open(&DbTarget::Postgres { url: shared.url.clone(), connections: 1 }).unwrap();

@@ -15,7 +15,7 @@ use super::{asked, claim, get, some, team, worker};
 use crate::engines::{Shared, answer, drive};
 
 #[test]
-fn a_claim_steps_over_what_another_is_taking() {
+fn claim_skips_task_locked_by_another_claim() {
     let shared = Shared::new();
     let (first, second) = (shared.open().unwrap(), shared.open().unwrap());
     drive(some(&first, &[("a", &[]), ("b", &[])]));
@@ -27,7 +27,7 @@ fn a_claim_steps_over_what_another_is_taking() {
 
 /// All of them are in their transactions at the same time, or none gets on.
 #[test]
-fn a_pool_serves_as_many_as_it_has_connections() {
+fn pool_runs_one_transaction_per_connection_at_a_time() {
     let db = Shared::new().open().unwrap();
     drive(some(&db, &[("a", &[]), ("b", &[]), ("c", &[]), ("d", &[])]));
     let meet = Arc::new(Barrier::new(4));
@@ -49,7 +49,7 @@ fn a_pool_serves_as_many_as_it_has_connections() {
 
 /// Each has taken one task when it reaches for the other's: one is undone and comes again, and finds both taken.
 #[test]
-fn two_who_take_tasks_crosswise_both_come_through() {
+fn crosswise_claims_deadlock_and_both_complete_after_retry() {
     let db = Shared::new().open().unwrap();
     drive(some(&db, &[("a", &[]), ("b", &[])]));
     let (meet, runs) = (Arc::new(Barrier::new(2)), Arc::new(AtomicUsize::new(0)));
@@ -84,7 +84,7 @@ fn two_who_take_tasks_crosswise_both_come_through() {
 }
 
 /// The server has ended a connection.
-fn until_gone(url: &str, pid: i64) {
+fn wait_until_disconnected(url: &str, pid: i64) {
     const THERE: &str = "SELECT COUNT(*) FROM pg_stat_activity WHERE pid = $1";
     let mut client = Client::connect(url, NoTls).unwrap();
     let (began, pid) = (Instant::now(), i32::try_from(pid).unwrap());
@@ -96,7 +96,7 @@ fn until_gone(url: &str, pid: i64) {
 /// It has taken a task and says nothing more, as a machine does that is gone: its lock ends, another takes the task, and
 /// should it come back it is told so.
 #[test]
-fn who_stands_still_in_a_transaction_is_cut_off() {
+fn idle_transaction_is_ended_and_its_task_claimed_by_another() {
     const PATIENCE: &str = "SHOW idle_in_transaction_session_timeout";
     const LESS: &str = "SET LOCAL idle_in_transaction_session_timeout = '50ms'";
     const PID: &str = "SELECT CAST(pg_backend_pid() AS BIGINT)";
@@ -111,8 +111,8 @@ fn who_stands_still_in_a_transaction_is_cut_off() {
         if !std::mem::replace(&mut stood, true) {
             let pid = tx.query_one(PID, &[], |row| row.int(0))?.unwrap();
             tx.execute(LESS, &[])?;
-            until_gone(&url, pid);
-            takes_it(&by);
+            wait_until_disconnected(&url, pid);
+            claim_as_bob(&by);
         }
         tx.execute(LESS, &[])?;
         Ok(claimed)
@@ -125,7 +125,7 @@ fn who_stands_still_in_a_transaction_is_cut_off() {
     });
 }
 
-fn takes_it(db: &Db) {
+fn claim_as_bob(db: &Db) {
     let db = db.clone();
     let bob = thread::spawn(move || answer(claim(&db, &worker("bob"), Some(1))).unwrap());
     assert!(bob.join().unwrap().is_ok());

@@ -11,9 +11,9 @@ use proptest::test_runner::TestRunner;
 use super::{asked, create, some, task, team};
 
 on_every_ledger!(
-    those_who_ask_together_get_the_oldest_in_their_order,
-    who_asks_again_among_others_gets_what_they_had,
-    together_is_as_one_after_the_other,
+    batched_claims_get_oldest_tasks_in_request_order,
+    repeated_claim_in_a_batch_returns_its_task,
+    batched_claims_equal_sequential_claims,
 );
 
 async fn together(db: &Db, claims: Vec<TaskClaimRequest>) -> Result<Vec<TaskClaimResult>> {
@@ -30,7 +30,7 @@ async fn together(db: &Db, claims: Vec<TaskClaimRequest>) -> Result<Vec<TaskClai
 }
 
 /// More than there are tasks.
-async fn those_who_ask_together_get_the_oldest_in_their_order(db: Db) -> Result<()> {
+async fn batched_claims_get_oldest_tasks_in_request_order(db: Db) -> Result<()> {
     some(&db, &[("0", &[])]).await?;
     for no in 2..=20 {
         create(&db, task(&no.to_string(), if no == 5 { &[4] } else { &[] })).await?.unwrap();
@@ -54,7 +54,7 @@ async fn those_who_ask_together_get_the_oldest_in_their_order(db: Db) -> Result<
     Ok(())
 }
 
-async fn who_asks_again_among_others_gets_what_they_had(db: Db) -> Result<()> {
+async fn repeated_claim_in_a_batch_returns_its_task(db: Db) -> Result<()> {
     some(&db, &[("a", &[]), ("b", &[]), ("c", &[])]).await?;
     let claim = |name: &str| asked(name, name);
     let numbers = |got: Vec<TaskClaimResult>| got.into_iter().map(|got| got.unwrap().no).collect::<Vec<_>>();
@@ -79,7 +79,7 @@ fn scene(is_plain: bool) -> impl Strategy<Value = Scene> {
     (tasks, proptest::collection::vec((0..6usize, able, keys), 1..24))
 }
 
-async fn together_is_as_one_after_the_other(db: Db) -> Result<()> {
+async fn batched_claims_equal_sequential_claims(db: Db) -> Result<()> {
     let mut runner = TestRunner::deterministic();
     for round in 0..60 {
         let (tasks, claims) = scene(round % 2 == 0).new_tree(&mut runner).unwrap().current();

@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn the_end_is_kept_and_all_is_passed_on() {
+    async fn tail_reader_passes_all_bytes_and_retains_the_end() {
         let text = [b"x".repeat(5_000), b"the end".to_vec()].concat();
         let tail = OutputTail::default();
         let mut read = Vec::new();
