@@ -319,10 +319,7 @@ fn page_path(path: &str, wanted: usize, cursor: Option<&str>) -> String {
 
 /// Appends the query of a call. Fields that are null are omitted.
 pub fn with_query(path: &str, query: &impl Serialize) -> String {
-    let fields = match serde_json::to_value(query) {
-        Ok(Value::Object(fields)) => fields,
-        _ => return path.to_owned(),
-    };
+    let Ok(Value::Object(fields)) = serde_json::to_value(query) else { return path.to_owned() };
     let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     let given = fields.iter().filter(|(_, value)| !value.is_null());
     let pairs: Vec<String> =
