@@ -1,4 +1,5 @@
 //! Every type keeps its JSON: what a server serializes, a client deserializes, and the other way round.
+#![allow(clippy::unwrap_used, reason = "the lint's own exception for tests does not reach helpers")]
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
