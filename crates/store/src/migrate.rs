@@ -40,6 +40,7 @@ pub(crate) const MAIN_SCHEMA: SqliteSchema = SqliteSchema(&[
     include_str!("../migrations/sqlite/0026_team_authority.sql"),
     include_str!("../migrations/sqlite/0027_rename_to_field_words.sql"),
     include_str!("../migrations/sqlite/0028_conversation_language.sql"),
+    include_str!("../migrations/sqlite/0029_rename_held_code.sql"),
 ]);
 /// The memory database.
 pub(crate) const MEMORY_SCHEMA: SqliteSchema = SqliteSchema(&[
@@ -99,6 +100,7 @@ const POSTGRES_MIGRATIONS: &[&str] = &[
     include_str!("../migrations/postgres/0029_team_authority.sql"),
     include_str!("../migrations/postgres/0030_rename_to_field_words.sql"),
     include_str!("../migrations/postgres/0031_conversation_language.sql"),
+    include_str!("../migrations/postgres/0032_rename_held_code.sql"),
 ];
 
 pub(crate) fn migrate_sqlite(
