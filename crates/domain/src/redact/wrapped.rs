@@ -24,7 +24,7 @@ impl JoinedLines {
     /// Joins the lines around the break at `at` and the following ones. Also returns where to continue. `None` if an
     /// ordinary line ends at this break.
     fn from_break(text: &[u8], at: usize) -> Option<(Self, usize)> {
-        let before = text[..at].iter().rev().take_while(|byte| is_ascii_letter(**byte)).count();
+        let before = text[..at].iter().rev().take_while(|byte| is_ascii_alpha(**byte)).count();
         if before < MIN_WRAPPED_LINE_LEN {
             return None;
         }
@@ -32,7 +32,7 @@ impl JoinedLines {
         let mut joined = Self { bytes: text[start..at].to_vec(), lines: vec![(0, start)], is_open: false };
         let (mut end, mut line_length) = (at, before);
         while let Some(next) = break_end(&text[end..]).map(|length| end + length) {
-            let length = text[next..].iter().take_while(|byte| is_ascii_letter(**byte)).count();
+            let length = text[next..].iter().take_while(|byte| is_ascii_alpha(**byte)).count();
             joined.is_open = next + length == text.len();
             if line_length < MIN_WRAPPED_LINE_LEN || length == 0 {
                 break;
@@ -102,6 +102,6 @@ fn break_end(text: &[u8]) -> Option<usize> {
     Some(length + blanks.take_while(|byte| matches!(byte, b' ' | b'\t')).count())
 }
 
-fn is_ascii_letter(byte: u8) -> bool {
+fn is_ascii_alpha(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'-' | b'_')
 }
