@@ -93,7 +93,7 @@ async fn approval_survives_repeated_sigkill_and_runs_call_once() {
         assert_eq!(pending(&daemon).await, std::slice::from_ref(&asked), "the same question");
     }
     assert_eq!(stage.marks(), 0, "nothing ran without a decision");
-    stage.answered(BOB, &id, "does not count").await;
+    stage.answered(BOB, &id, "did not work").await;
     stage.answered(ANN, &id, "Approved. It runs now.").await;
     stage.shown("done: ").await;
     stage.answered(ANN, &id, "already approved").await;
