@@ -142,7 +142,7 @@ async fn budget_warning_at_80_percent_is_sent_once_a_day() {
     world.wait_settled().await;
     let visible = world.ground.fake_channel.visible_messages();
     assert!(
-        visible.iter().any(|(_, text)| text.contains("More than 80 % of the daily budget of this instance")),
+        visible.iter().any(|(_, text)| text.contains("Over 80 % of the daily budget of this instance")),
         "{visible:?}"
     );
     assert_eq!(visible.len(), 3);

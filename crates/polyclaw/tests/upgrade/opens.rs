@@ -114,7 +114,7 @@ fn check_resumed_turns(daemon: &Server) {
         "{steered:#?}"
     );
     let tool = wait_for_answer(daemon, "agent:main:tool", "resumed: Sleep in a shell.");
-    let unknown = "This call was cut off while it ran. Whether it took effect is unknown";
+    let unknown = "This call was interrupted while it ran. Whether it took effect is unknown";
     assert!(tool.iter().any(|(role, text)| role == "tool" && text.starts_with(unknown)), "{tool:#?}");
     let waits = wait_for_answer(daemon, "agent:main:waits", "resumed: Delegate and wait. DO");
     assert!(waits.iter().any(|(role, text)| role == "tool" && text.contains("\"completed\"")), "{waits:#?}");
