@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 /// Minimum number of words outside code for a text to count as English.
 const MIN_ENGLISH_WORDS: usize = 3;
 
-/// Minimum number of letters in these words.
-const MIN_ENGLISH_LETTERS: usize = 10;
+/// Minimum number of alphabetic in these words.
+const MIN_ENGLISH_CHARS: usize = 10;
 
 /// A Chinese character outweighs this many words of other scripts: pasted logs are mostly English.
 const WORDS_PER_HAN_CHARACTER: usize = 5;
@@ -52,18 +52,18 @@ impl Locale {
     /// commands, code, links, and texts of few words.
     pub fn detect(text: &str) -> Option<Self> {
         let scanned: String = text.chars().take(MAX_SCANNED_CHARS).collect();
-        let (mut han, mut kana, mut words, mut letters) = (0, 0, 0, 0);
+        let (mut han, mut kana, mut words, mut alphabetic) = (0, 0, 0, 0);
         for part in prose_of(&scanned) {
             for token in part.split_whitespace().filter(|token| !token.starts_with('/')) {
                 han += token.chars().filter(|c| is_han(*c)).count();
                 kana += token.chars().filter(|c| is_kana(*c)).count();
-                if let Some(count) = count_word_letters(token) {
+                if let Some(count) = count_word_chars(token) {
                     words += 1;
-                    letters += count;
+                    alphabetic += count;
                 }
             }
         }
-        let has_enough = words >= MIN_ENGLISH_WORDS && letters >= MIN_ENGLISH_LETTERS;
+        let has_enough = words >= MIN_ENGLISH_WORDS && alphabetic >= MIN_ENGLISH_CHARS;
         match han {
             // There are no Japanese texts; English is the language for everybody else.
             _ if kana * WORDS_PER_HAN_CHARACTER > han => Some(Self::English),
@@ -79,8 +79,8 @@ fn prose_of(text: &str) -> impl Iterator<Item = &str> {
     text.split('`').step_by(2)
 }
 
-/// Returns the number of letters if a token is a word, possibly with punctuation around it.
-fn count_word_letters(token: &str) -> Option<usize> {
+/// Returns the number of alphabetic if a token is a word, possibly with punctuation around it.
+fn count_word_chars(token: &str) -> Option<usize> {
     let word = token.trim_matches(|c: char| !c.is_alphanumeric());
     let is_word =
         word.chars().all(|c| c.is_alphabetic() || matches!(c, '\'' | '’' | '-')) && !word.is_empty();

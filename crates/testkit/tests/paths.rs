@@ -73,7 +73,6 @@ const ALLOWED: &[(&str, &str)] = &[
     ("tool/src/agent_folders.rs", PLACES),
     ("tool/src/briefing/stamp.rs", PLACES),
     ("tool/src/mcp/launch.rs", PLACES),
-    ("tool/src/quota.rs", "walks by handles of its own, because it must go deeper than a path can say"),
     ("tool/src/sandbox/confine.rs", KERNEL),
     ("tool/src/sandbox/facts.rs", "tries, inside the sandbox, what must not open"),
     ("tool/src/sandbox/namespaces.rs", EMPTY),
