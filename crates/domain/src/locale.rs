@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 /// Minimum number of words outside code for a text to count as English.
 const MIN_ENGLISH_WORDS: usize = 3;
 
-/// Minimum number of alphabetic in these words.
+/// Minimum number of letters in these words.
 const MIN_ENGLISH_CHARS: usize = 10;
 
 /// A Chinese character outweighs this many words of other scripts: pasted logs are mostly English.
@@ -79,7 +79,7 @@ fn prose_of(text: &str) -> impl Iterator<Item = &str> {
     text.split('`').step_by(2)
 }
 
-/// Returns the number of alphabetic if a token is a word, possibly with punctuation around it.
+/// Returns the number of letters if a token is a word, possibly with punctuation around it.
 fn count_word_chars(token: &str) -> Option<usize> {
     let word = token.trim_matches(|c: char| !c.is_alphanumeric());
     let is_word =
