@@ -30,7 +30,7 @@ const PENDING_START_INTERVAL: Duration = Duration::from_millis(250);
 type DueStarts = HashMap<InstanceId, Millis>;
 
 impl Control {
-    /// Runs until dropped. The next server finishes what is interrupted.
+    /// Runs until dropped. The next control plane completes interrupted operations.
     pub async fn run_supervisor(&self) {
         tokio::join!(self.run_supervision(), self.run_liveness_probes());
     }
@@ -188,7 +188,7 @@ impl Control {
     async fn record_end(&self, one: &InstanceRecord, live: &InstanceProcess) -> Result<RestartDecision> {
         let number = live.pid.or(one.pid).map(|pid| pid.number);
         let status = self.children.take_exit_status(&one.id, number);
-        // A daemon that ends cleanly removes its pid file. For a process that is no child, nothing else is known.
+        // A daemon that ends cleanly removes its pid file. Nothing more is known about a process that is not a child.
         let in_good_order = status.map_or(!live.has_pid_file, |status| status.success());
         let why = status
             .map_or_else(|| "the process was gone".to_owned(), |status| format!("it ended with {status}"));

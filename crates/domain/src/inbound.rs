@@ -27,7 +27,7 @@ impl PeerKind {
         }
     }
 
-    /// Returns whether rules treat two kinds alike: platforms do not agree on what is a group and what a channel.
+    /// Returns whether rules treat two kinds alike: platforms disagree on what counts as a group or a channel.
     pub fn is_like(self, other: Self) -> bool {
         (self == Self::Dm) == (other == Self::Dm)
     }

@@ -1,5 +1,5 @@
 //! The turn as a state machine without I/O. Its input is what was stored, its output the next effect for the engine.
-//! Restarting is the same machine built from the stored steps, so a crash needs no code path of its own.
+//! Restarting is the same machine built from the stored steps, so crash recovery needs no separate code path.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 

@@ -14,7 +14,7 @@ use crate::{cron, delivery, inbound, maintenance, memory, team, worker};
 pub enum BackgroundTask {
     /// Claims turn jobs and drives them.
     Work,
-    /// Sends what is in the outbox.
+    /// Sends the messages in the outbox.
     Deliver,
     /// Renews leases and takes over those that expired.
     RenewLeases,

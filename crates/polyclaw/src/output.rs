@@ -53,7 +53,7 @@ impl CliOutput {
         }
     }
 
-    /// Prints one line, or nothing if the text is empty. A closed pipe, such as `head`, is no error.
+    /// Prints one line, or nothing if the text is empty. A pipe that its reader closed, such as `head`, is not an error.
     pub fn print_line(&self, text: &str) -> io::Result<()> {
         if text.is_empty() {
             return Ok(());

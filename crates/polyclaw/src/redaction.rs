@@ -31,7 +31,7 @@ pub fn build_redactor(config: &Config, home: &Home) -> Redactor {
     Redactor::new(held.chain(environment).chain(home.read_token()).chain(control_plane_tokens(home)))
 }
 
-/// The tokens of the control plane that this home belongs to, if it does: no turn of an instance may show them.
+/// Tokens of the control plane that owns this home, if any. No turn may reveal them.
 fn control_plane_tokens(home: &Home) -> impl Iterator<Item = String> {
     let files = home.path().ancestors().map(|above| above.join("cp/token"));
     let texts = files.filter_map(|path| file::read_text(&path, file::MAX_SMALL_FILE_BYTES).ok());

@@ -89,7 +89,7 @@ impl SseDecoder {
     }
 }
 
-/// Parses one event. A comment, such as a keep-alive, is no frame, and neither is an event of another program.
+/// Parses one event. Comments, such as keep-alives, and events of other programs are not frames.
 fn parse_frame(block: &str) -> Option<StreamFrame> {
     let field = |name: &str| {
         let lines = block.lines().filter_map(|line| line.strip_prefix(name)?.strip_prefix(':'));

@@ -1,4 +1,5 @@
-//! Room invitations. Accepts those from senders who may write and declines all others, so that nobody waits in vain.
+//! Room invitations. Accepts those from senders who may write and declines all others, so that
+//! senders do not wait for an answer that never comes.
 
 use polyclaw_domain::admission::{SenderAdmission, SenderFacts};
 use polyclaw_domain::inbound::{ChatPeer, InboundContext, PeerKind};

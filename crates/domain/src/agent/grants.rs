@@ -173,7 +173,7 @@ fn spawns_more(from: &SubagentPolicy, to: &SubagentPolicy) -> bool {
 }
 
 /// Returns whether more can be delegated. A delegate works with its own rights, and so do those it delegates to.
-/// Without more names and more depth nobody else is reached, however long the chain is.
+/// Unless the list or the depth grows, a chain of any length reaches no further agents.
 fn delegates_more(from: Option<&DelegationPolicy>, to: Option<&DelegationPolicy>) -> bool {
     let Some(DelegationPolicy { allow_agents, max_concurrent, max_depth }) = to else { return false };
     let Some(from) = from else { return !allow_agents.is_empty() };

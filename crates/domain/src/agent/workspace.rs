@@ -27,8 +27,8 @@ impl Default for AgentWorkspace {
 }
 
 impl AgentSpec {
-    /// Returns the folder of the agent's files. Only the default agent uses the instance's workspace by default,
-    /// because it contains the instructions of other agents.
+    /// Returns the folder of the agent's files. Unless configured otherwise, only the default agent uses the
+    /// instance's workspace, because that folder contains the instructions of other agents.
     pub fn workspace_folder(&self, instance: &Path, default: &AgentId) -> PathBuf {
         match &self.workspace.dir {
             Some(dir) => instance.join(dir),

@@ -191,7 +191,7 @@ impl AgentsConfig {
         index.map_or_else(|| "agents".to_owned(), |index| format!("agents.list[{index}].workspace"))
     }
 
-    /// The agent there is when no agent is written here: `main`, made of the defaults.
+    /// Returns the implicit agent `main`, built from the defaults, if no agent is configured.
     pub fn implicit_agent(&self) -> Option<AgentSpec> {
         self.list
             .is_empty()

@@ -27,8 +27,8 @@ pub struct InheritedTools {
 }
 
 impl InheritedTools {
-    /// Returns what a turn passes on. A tool for which nobody could be asked there is passed on with its approval
-    /// requirement.
+    /// Returns what a turn passes on. A tool that needs approval is passed on with that requirement, even
+    /// if no one could be asked in this turn.
     pub fn from_layers<'a>(
         tools: impl Iterator<Item = &'a ToolSpec>,
         layers: &PolicyLayers<'_>,

@@ -61,7 +61,7 @@ pub(super) fn last_word(name: &str) -> String {
     word.into_iter().rev().flat_map(char::to_lowercase).collect()
 }
 
-/// Returns whether a value is a number or a path, which is no secret whatever its name.
+/// Returns whether a value is a number or a path, which is never a secret, whatever its name.
 pub(super) fn is_number_or_path(value: &str) -> bool {
     let is_path = value.starts_with(['/', '~']) || value.starts_with("./") || value.starts_with("../");
     is_path || value.chars().all(|c| c.is_ascii_digit() || ".,:-+% ".contains(c))

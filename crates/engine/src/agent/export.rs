@@ -15,7 +15,7 @@ const AGENTS_FOLDER: &str = "agents";
 /// A larger file is not one of ours, and is replaced.
 const MAX_AGENT_FILE_BYTES: u64 = 1024 * 1024;
 
-/// Writes an agent's file. A failure is logged and retried at the next start; the change itself is stored.
+/// Writes an agent's file. A failed write is logged and retried at the next start; the change itself is stored.
 pub(super) async fn write_agent_file(workspace: &Path, spec: &AgentSpec) {
     let (workspace, spec) = (workspace.to_owned(), spec.clone());
     let id = spec.agent_id.clone();
@@ -37,7 +37,7 @@ pub(super) async fn remove_agent_file(workspace: &Path, id: &AgentId) {
         let agents = FolderHandle::open_base(&workspace)?.open_child(OsStr::new(AGENTS_FOLDER))?;
         let name = OsStr::new(wanted.as_str());
         agents.open_child(name)?.remove_file(OsStr::new(AGENT_FILE_NAME))?;
-        // What else is there is the person's own.
+        // Any other files in the folder belong to the user.
         let _ = agents.remove_folder(name);
         Ok(())
     });

@@ -40,8 +40,8 @@ impl ReachableAgents {
     }
 }
 
-/// Whether another agent has more rights, apart from its own files and memories: without a binding nobody was kept from
-/// those.
+/// Whether another agent has more rights, apart from its own files and memories: without a binding,
+/// access to those was never restricted.
 fn has_more_rights(own: &AgentSpec, other: &AgentSpec, default: &AgentId) -> bool {
     let becomes_default = other.agent_id == *default && own.agent_id != *default;
     becomes_default

@@ -42,7 +42,7 @@ pub(crate) struct ChildTurnEnd {
 }
 
 impl ChildTurnEnd {
-    /// Rewrites the end of a turn that its run's deadline stopped: it timed out, nobody stopped it.
+    /// Rewrites the end of a turn that its run's deadline stopped: it timed out and was not stopped by a user.
     fn timed_out(&self) -> Self {
         let was_stopped = self.error_code.as_deref() == Some("stopped");
         let text = if was_stopped { "The run reached its time limit.".to_owned() } else { self.text.clone() };

@@ -72,7 +72,7 @@ fn take_retry(
 ) -> polyclaw_store::Result<Option<JobLane>> {
     let Some(team) = teams::get(tx, &retry.team)? else { return Ok(None) };
     let Some(session) = recipient_session(tx, &team, &retry.name)? else {
-        // Nobody has the name any more, and nothing else would remove this retry.
+        // No member has this name any longer, so the retry must be removed here.
         return teams::claim_retry(tx, retry, None).map(|_| None);
     };
     // The session's row is locked first, as everywhere.

@@ -1,5 +1,5 @@
 //! Ending a team. Every member gets a request with its own id; a member that does not answer is decided for at the
-//! deadline. `force` asks nobody.
+//! deadline. With `force`, members are not asked.
 
 use std::collections::HashSet;
 

@@ -153,7 +153,7 @@ impl Engine {
         let Some(author) = author else { return Ok(SandboxMode::Strict) };
         match self.session_tool_scope(&author).await {
             Ok(scope) => Ok(scope.sandbox.mode),
-            // Nobody knows any more what it might have done.
+            // Its permissions are no longer known, so the strictest mode applies.
             Err(Error::UnknownSession(_) | Error::UnknownAgent(_) | Error::UnsafeWorkspace(_)) => {
                 Ok(SandboxMode::Strict)
             }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use polyclaw_domain::id::RunId;
 
-/// Text sent from the delegates of the turn, by run.
+/// The text of each delegate that the editor has received, keyed by run.
 #[derive(Debug, Default)]
 pub struct DelegateStreams(HashMap<RunId, StreamProgress>);
 

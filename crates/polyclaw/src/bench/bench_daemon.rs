@@ -68,7 +68,7 @@ impl BenchDaemon {
         self.post("/v1/chat/completions", &body).await
     }
 
-    /// Makes the same call directly to the model as the daemon does: streamed, with a history of the same length.
+    /// Calls the model directly with the same kind of request that the daemon sends: streamed, with an equally long history.
     pub async fn call_model(&self, body: &DirectCall) -> anyhow::Result<()> {
         let request = self.client.post(format!("{}/chat/completions", self.model.url()));
         let request = request.header("content-type", "application/json").body(body.0.clone());

@@ -10,7 +10,7 @@ use crate::bench::{BenchmarkReport, FigureTarget, OperationTimes, per_second};
 
 const SENDER_COUNT: usize = 64;
 
-/// Uses one lane slot, because accepting is measured, not answering.
+/// Uses one lane slot, because this benchmark measures how fast messages are accepted, not answered.
 pub async fn run(report: &mut BenchmarkReport, seconds: Duration) -> anyhow::Result<()> {
     let subject = Arc::new(BenchDaemon::start("[lanes]\nmain = 1\n").await?);
     subject.model.answer_with(|_| {

@@ -107,7 +107,7 @@ fn beginning(text: &str, most: usize) -> &str {
     end.map_or(text, |(at, _)| &text[..at])
 }
 
-/// Shortens a name to leave room for the text behind it.
+/// Shortens a name to leave room for the text after it.
 fn short(name: &str) -> String {
     match beginning(name, MAX_NAME) {
         whole if whole.len() == name.len() => name.to_owned(),

@@ -53,7 +53,7 @@ impl FileWriteLock {
         match self.file.try_lock() {
             Ok(()) => true,
             Err(TryLockError::Error(_)) => false,
-            // After a timeout nobody waits again until the queue moves.
+            // After a timeout, callers do not wait again until the queue moves.
             Err(TryLockError::WouldBlock) => {
                 !self.is_waited_for.swap(true, Ordering::SeqCst) && self.wait_in_queue()
             }

@@ -24,7 +24,7 @@ impl ChannelsConfig {
         self.check_duplicate_accounts(report);
     }
 
-    /// Reports two entries for one platform account, which would take each other's messages.
+    /// Reports platform accounts that are configured twice: each entry would receive messages meant for the other.
     fn check_duplicate_accounts(&self, report: &mut ConfigReport) {
         let telegram = self.telegram.iter().map(|(account, bot)| (account, bot.bot_token.expose()));
         report_duplicates("telegram", "bot_token", telegram, report);

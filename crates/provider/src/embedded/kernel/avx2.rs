@@ -59,7 +59,7 @@ fn load_floats(values: &[f32; 8]) -> __m256 {
 #[target_feature(enable = "avx2,fma,f16c")]
 #[inline]
 fn store_floats(values: &mut [f32; 8], vector: __m256) {
-    // SAFETY: the reference is to eight numbers of its own, and the store needs no alignment.
+    // SAFETY: the exclusive reference covers eight floats, and the store has no alignment requirement.
     unsafe { _mm256_storeu_ps(values.as_mut_ptr(), vector) }
 }
 
@@ -74,7 +74,7 @@ fn load_halves(values: &[u16; 8]) -> __m256 {
 #[inline]
 fn store_halves(values: &mut [u16; 8], vector: __m256) {
     let halves = _mm256_cvtps_ph::<_MM_FROUND_TO_NEAREST_INT>(vector);
-    // SAFETY: the reference is to sixteen bytes of its own, and the store needs no alignment.
+    // SAFETY: the exclusive reference covers sixteen bytes, and the store has no alignment requirement.
     unsafe { _mm_storeu_si128(values.as_mut_ptr().cast(), halves) }
 }
 
@@ -99,7 +99,7 @@ fn load_nibbles(values: &[u8; 16]) -> __m256i {
 #[target_feature(enable = "avx2,fma,f16c")]
 #[inline]
 fn store_bytes(values: &mut [i8; 32], vector: __m256i) {
-    // SAFETY: the reference is to 32 bytes of its own, and the store needs no alignment.
+    // SAFETY: the exclusive reference covers 32 bytes, and the store has no alignment requirement.
     unsafe { _mm256_storeu_si256(values.as_mut_ptr().cast(), vector) }
 }
 
@@ -304,7 +304,7 @@ fn heads_mix<const H: usize>(weights: &[f32], values: HeadSlice<'_>, width: usiz
     let weights: [&[f32]; H] = row_slices(weights, 0, values.positions);
     for from in (0..width).step_by(32) {
         let mut totals = [[_mm256_setzero_ps(); 4]; H];
-        #[expect(clippy::needless_range_loop, reason = "several rows are walked at once")]
+        #[expect(clippy::needless_range_loop, reason = "several rows are read in parallel")]
         for position in 0..values.positions {
             let part = &values.at_position(position, width)[from..];
             for (at, value) in part.as_chunks::<8>().0.iter().take(4).enumerate() {

@@ -37,7 +37,7 @@ pub async fn show_plan(
 ) -> Result<Json<PlanView>> {
     match app.engine.member_plan(&operator_actor(&app), &team, &member).await {
         Ok(plan) => Ok(Json(plan_view(plan))),
-        // A read of an unknown member is no conflict.
+        // Reading the plan of an unknown member is not a conflict.
         Err(error) if error.code() == "not_a_member" => Err(Error::UnknownMember(quote_safely(&member))),
         Err(error) => Err(error.into()),
     }

@@ -24,7 +24,7 @@ pub struct EnvelopeDraft {
     pub payload: EnvelopePayload,
     pub correlation: Option<String>,
     pub key: Option<String>,
-    /// Hop count claimed by the sender. It is raised to what is known here.
+    /// Hop count claimed by the sender. It is raised to the highest hop count recorded here.
     pub hop: u32,
     pub trace: Option<String>,
     pub now: Millis,
