@@ -1,5 +1,5 @@
-//! Copies a folder while an agent may change it. Both sides are reached through handles, so a link is copied and never
-//! followed, whatever it was a moment before.
+//! Copies a folder while an agent may change it. Source and destination are accessed through handles. A symbolic link
+//! is therefore copied and never followed, even if the entry had another type a moment before.
 
 use std::ffi::OsStr;
 use std::fs::{File, Permissions};
@@ -11,20 +11,20 @@ use rustix::fs::FileType;
 
 use crate::handle::{FolderHandle, PRIVATE_FOLDER_MODE, file_type};
 
-/// Folders in folders. Three descriptors are open for each level.
+/// Maximum depth of nested folders. Three file descriptors are open per level.
 const MAX_COPIED_DEPTH: usize = 128;
-/// Longest path from the copied folder. The copy must be reachable by a path, which may have 4,096 bytes.
+/// Maximum path length relative to the copied folder. The copy must be reachable by a path of at most 4,096 bytes.
 const MAX_COPIED_PATH_BYTES: usize = 3_000;
 const PRIVATE_FILE_MODE: u32 = 0o600;
 
-/// What is in the copy now.
+/// An entry that now exists in the copy.
 pub enum CopiedEntry<'a> {
-    /// Open for reading, at its end.
+    /// The new file, open for reading and positioned at its end.
     File(&'a mut File),
     Link(&'a OsStr),
 }
 
-/// What could not be copied, by its path from the copied folder.
+/// An entry that could not be copied. The path is relative to the copied folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SkippedEntry {
     pub path: PathBuf,
@@ -33,9 +33,9 @@ pub struct SkippedEntry {
 
 type CopyObserver<'a> = &'a mut dyn FnMut(&Path, CopiedEntry<'_>) -> io::Result<()>;
 
-/// One copy. Links stay links; pipes, sockets and devices are left out. Files and folders that their owner cannot read
-/// are made readable first. Anything else that cannot be read, or lies too deep, is skipped and reported: an agent must
-/// not be able to prevent a backup.
+/// Copies one folder. Symbolic links are copied as symbolic links. Pipes, sockets and devices are omitted. Files and
+/// folders that their owner cannot read are made readable first. Any other entry that cannot be read, or exceeds the
+/// depth or path limit, is skipped and reported, because an agent must not be able to prevent a backup.
 pub struct FolderCopy<'a> {
     excluded: &'a dyn Fn(&Path) -> bool,
     on_copied: CopyObserver<'a>,
@@ -45,19 +45,21 @@ pub struct FolderCopy<'a> {
 }
 
 impl<'a> FolderCopy<'a> {
-    /// `excluded` says which folders are left out, by their path from the copied folder. `on_copied` is called for each
-    /// file and link; its errors end the copy.
+    /// `excluded` returns whether a folder is omitted, given its path relative to the copied folder. `on_copied` is
+    /// called for each copied file and symbolic link. An error from `on_copied` ends the copy.
     pub fn new(excluded: &'a dyn Fn(&Path) -> bool, on_copied: CopyObserver<'a>) -> Self {
         Self { excluded, on_copied, prefix_depth: 0, prefix_bytes: 0, skipped: Vec::new() }
     }
 
-    /// Limits depth and length as if the folder had this path, so that a copy of what holds it can be copied whole.
+    /// Applies the depth and path limits as if the folder were at `prefix`. A folder that contains the copy at `prefix`
+    /// can then itself be copied completely.
     pub fn below(self, prefix: &Path) -> Self {
         let (prefix_depth, prefix_bytes) = (prefix.components().count(), prefix.as_os_str().len());
         Self { prefix_depth, prefix_bytes, ..self }
     }
 
-    /// Copies all that is in `from` to `to`. Only failures of the copy itself are errors.
+    /// Copies the contents of `from` to `to` and returns the skipped entries. Only failures of the copy itself are
+    /// errors.
     pub fn run(mut self, from: &FolderHandle, to: &FolderHandle) -> io::Result<Vec<SkippedEntry>> {
         let depth = self.prefix_depth;
         self.copy_entries((from, to), Path::new(""), depth)?;
@@ -130,13 +132,13 @@ impl<'a> FolderCopy<'a> {
     ) -> io::Result<()> {
         let meta = from.metadata()?;
         let mut copy = to.create_file(name, PRIVATE_FILE_MODE)?;
-        // No more than it had when it was opened: somebody may write to it for ever.
+        // Copies at most the size at opening, because another process may keep appending.
         io::copy(&mut from.take(meta.len()), &mut copy)?;
         copy.set_permissions(Permissions::from_mode(meta.permissions().mode() & 0o777))?;
         (self.on_copied)(inside, CopiedEntry::File(&mut copy))
     }
 
-    /// Gone since it was listed, it is not missing in the copy.
+    /// Records a skipped entry. An entry that was removed after it was listed is not reported.
     fn skip(&mut self, inside: &Path, error: &io::Error) -> io::Result<()> {
         if error.kind() != io::ErrorKind::NotFound {
             self.skipped.push(SkippedEntry { path: inside.to_owned(), reason: error.to_string() });
@@ -145,7 +147,7 @@ impl<'a> FolderCopy<'a> {
     }
 }
 
-/// Copies one file or link. Nothing else is copied: it is an error, as is whatever cannot be read.
+/// Copies one file or symbolic link. Fails for any other type of entry and for an entry that cannot be read.
 pub fn copy_entry(from: (&FolderHandle, &OsStr), to: &FolderHandle) -> io::Result<()> {
     let mut is_copied = false;
     let mut note = |_: &Path, _: CopiedEntry<'_>| {

@@ -1,5 +1,6 @@
-//! An open folder. Everything is opened relative to a handle, one name at a time, never through a link. So the file
-//! that was checked is the one that is opened, even if someone puts a link in its place in between.
+//! A handle to an open folder. Each entry is opened relative to a handle, one name at a time, without following
+//! symbolic links. The opened file is therefore the file that was checked, even if a process puts a symbolic link in
+//! its place in between.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -10,13 +11,13 @@ use std::path::{Component, Path};
 
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, Stat};
 
-/// Maximum entries per folder, so that a folder with millions of entries cannot fill the memory.
+/// Maximum number of entries read per folder, so that a folder with millions of entries cannot exhaust memory.
 pub const MAX_ENTRIES: usize = 20_000;
 
-/// What a file is called while it is written, before it takes the place of another. It is nobody's to see.
+/// Name prefix of a file while it is written, before it replaces its target. Folder listings omit such files.
 pub(crate) const TEMPORARY_PREFIX: &str = ".polyclaw-";
 const TEMPORARY_SUFFIX: &str = ".tmp";
-/// Permission bits; set-user-id and the like are never carried over to another file.
+/// Permission bits. Set-user-ID and similar bits are never carried over to another file.
 const PERMISSION_BITS: u32 = 0o777;
 pub(crate) const PRIVATE_FOLDER_MODE: u32 = 0o700;
 
@@ -28,7 +29,7 @@ pub(crate) fn is_temporary(name: &OsStr) -> bool {
 #[derive(Debug)]
 pub struct FolderHandle(OwnedFd);
 
-/// Which folder a handle has open, on this machine.
+/// Identifies the folder of a handle on this machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FolderIdentity {
     pub device: u64,
@@ -47,10 +48,10 @@ pub struct FolderEntries {
     pub has_more: bool,
 }
 
-/// The kernel guarantees that nothing above is reached and no link is followed.
+/// With these flags, the kernel does not resolve a path outside the folder and does not follow a symbolic link.
 const BENEATH_FLAGS: ResolveFlags =
     ResolveFlags::BENEATH.union(ResolveFlags::NO_SYMLINKS).union(ResolveFlags::NO_MAGICLINKS);
-/// The flags in words, for the record of a call.
+/// Describes these flags in the record of a call.
 pub const RESOLUTION_FACT: &str = "openat2: beneath, no_symlinks, no_magiclinks";
 
 fn only_regular(file: File) -> io::Result<File> {
@@ -67,7 +68,7 @@ fn folder_flags() -> OFlags {
 
 impl FolderHandle {
     pub fn open(path: &Path) -> io::Result<Self> {
-        // The path has no links; one that was put into it since is not followed.
+        // The path contains no symbolic links. A symbolic link that was added since then is not followed.
         let links = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
         Ok(Self(rustix::fs::openat2(CWD, path, folder_flags(), Mode::empty(), links)?))
     }
@@ -76,25 +77,25 @@ impl FolderHandle {
         Ok(Self(rustix::fs::openat2(&self.0, name, folder_flags(), Mode::empty(), BENEATH_FLAGS)?))
     }
 
-    /// A folder that the operator names. Links on the way to it are the operator's, and are followed; no agent may be
-    /// able to write any part of that way.
+    /// Opens a folder that the operator specifies. Symbolic links in its path belong to the operator and are followed.
+    /// Agents must not have write access to any part of that path.
     pub fn open_base(path: &Path) -> io::Result<Self> {
         Self::open(&path.canonicalize()?)
     }
 
-    /// A folder at or below `base`. The way from there is walked without following a link.
+    /// Opens the folder `at`, which must be `base` or a folder below it. Symbolic links below `base` are not followed.
     pub fn open_below(base: &Path, at: &Path) -> io::Result<Self> {
         let inside = at.strip_prefix(base).map_err(|_| io::ErrorKind::NotFound)?;
         Self::open_base(base)?.open_relative(inside)
     }
 
-    /// A folder below this one; the empty path is this one.
+    /// Opens a folder below this one. The empty path refers to this folder.
     pub fn open_relative(&self, inside: &Path) -> io::Result<Self> {
         let names = plain_names(inside)?;
         names.into_iter().try_fold(self.try_clone()?, |folder, name| folder.open_child(name))
     }
 
-    /// The same; folders that are missing are created, for their owner alone.
+    /// Same as `open_relative`, but creates missing folders with permissions for their owner only.
     pub fn open_or_create_relative(&self, inside: &Path) -> io::Result<Self> {
         let names = plain_names(inside)?;
         names
@@ -111,7 +112,7 @@ impl FolderHandle {
         Ok(FolderIdentity { device: stat.st_dev, inode: stat.st_ino })
     }
 
-    /// Opens the child folder and creates it if missing. A new name is durable when this returns.
+    /// Opens a child folder, or creates it if it does not exist. A new entry is durable when this method returns.
     pub fn open_or_create_child(&self, name: &OsStr) -> io::Result<Self> {
         if self.create_folder(name, 0o777)? {
             self.sync()?;
@@ -119,7 +120,7 @@ impl FolderHandle {
         self.open_child(name)
     }
 
-    /// The same, for its owner alone.
+    /// Same as `open_or_create_child`, but creates the folder with permissions for its owner only.
     pub fn open_or_create_private_child(&self, name: &OsStr) -> io::Result<Self> {
         if self.create_folder(name, PRIVATE_FOLDER_MODE)? {
             self.sync()?;
@@ -127,7 +128,7 @@ impl FolderHandle {
         self.open_child(name)
     }
 
-    /// Whether it is new.
+    /// Creates a folder. Returns `false` if the name already exists.
     pub(crate) fn create_folder(&self, name: &OsStr, mode: u32) -> io::Result<bool> {
         match rustix::fs::mkdirat(&self.0, name, Mode::from_raw_mode(mode)) {
             Ok(()) => Ok(true),
@@ -136,7 +137,7 @@ impl FolderHandle {
         }
     }
 
-    /// What has this name, if anything. A link is a link, not what it leads to.
+    /// Returns the metadata of an entry, or `None` if it does not exist. A symbolic link is not followed.
     pub fn stat(&self, name: &OsStr) -> io::Result<Option<Stat>> {
         match rustix::fs::statat(&self.0, name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) => Ok(Some(stat)),
@@ -145,28 +146,29 @@ impl FolderHandle {
         }
     }
 
-    /// Opens a file for reading without blocking: a named pipe without a writer would block forever.
+    /// Opens a file for reading without blocking, because a named pipe without a writer would block forever.
     pub fn open_file(&self, name: &OsStr) -> io::Result<File> {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
         Ok(File::from(rustix::fs::openat2(&self.0, name, flags, Mode::empty(), BENEATH_FLAGS)?))
     }
 
-    /// Opens a regular file for reading, and nothing else: a device may act, a pipe may block.
+    /// Opens a regular file for reading. Fails for other file types, because a device may have side effects and a pipe
+    /// may block.
     pub fn open_regular_file(&self, name: &OsStr) -> io::Result<File> {
         only_regular(self.open_file(name)?)
     }
 
-    /// Opens a child folder. Grants its owner the right to read it if the owner lacks it.
+    /// Opens a child folder. Grants its owner permission to list it if the owner lacks it.
     pub(crate) fn open_owned_child(&self, name: &OsStr) -> io::Result<Self> {
         polyclaw_tree::open_owned_folder(self.0.as_fd(), name).map(Self)
     }
 
-    /// Opens a regular file. Grants its owner the right to read it if the owner lacks it.
+    /// Opens a regular file. Grants its owner read permission if the owner lacks it.
     pub(crate) fn open_owned_file(&self, name: &OsStr) -> io::Result<File> {
         only_regular(polyclaw_tree::open_owned_file(self.0.as_fd(), name)?)
     }
 
-    /// The content of a regular file of at most `most` bytes.
+    /// Returns the content of a regular file. Fails if the file is larger than `most` bytes.
     pub fn read_file(&self, name: &OsStr, most: u64) -> io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
         self.open_regular_file(name)?.take(most.saturating_add(1)).read_to_end(&mut bytes)?;
@@ -178,7 +180,7 @@ impl FolderHandle {
         }
     }
 
-    /// A new file that can be read and written. A name that is taken, by a link too, is an error.
+    /// Creates a file for reading and writing. Fails if the name already exists, even as a symbolic link.
     pub fn create_file(&self, name: &OsStr, mode: u32) -> io::Result<File> {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let mode = Mode::from_raw_mode(mode & PERMISSION_BITS);
@@ -194,7 +196,8 @@ impl FolderHandle {
         Ok(rustix::fs::symlinkat(target, &self.0, name)?)
     }
 
-    /// The names in the folder, in no order. One that comes or goes meanwhile may be missing, or be there twice.
+    /// Returns the names in the folder in no particular order. A name that is added or removed during the iteration may
+    /// be missing or appear twice.
     pub fn names(&self) -> io::Result<impl Iterator<Item = io::Result<OsString>> + use<>> {
         let names = rustix::fs::Dir::read_from(&self.0)?.map(|entry| {
             let entry = entry.map_err(io::Error::from)?;
@@ -217,7 +220,7 @@ impl FolderHandle {
                 has_more = true;
                 break;
             }
-            // Skips entries that are gone since they were listed or cannot be accessed.
+            // Skips entries that were removed after they were listed or cannot be accessed.
             if let Ok(Some(stat)) = self.stat(&name) {
                 found.push(FolderEntry { name, kind: file_type(&stat), size: file_size(&stat) });
             }
@@ -226,9 +229,9 @@ impl FolderHandle {
         Ok(FolderEntries { found, has_more })
     }
 
-    /// Replaces or creates a file atomically: a reader sees the old or the new content, also after a crash.
+    /// Replaces or creates a file atomically. A reader sees either the old or the new content, even after a crash.
     pub fn replace_file(&self, name: &OsStr, content: &[u8]) -> io::Result<()> {
-        // The mode of a link says nothing about a file.
+        // Only a regular file has a mode to keep. The mode of a symbolic link does not apply to a file.
         let old = self.stat(name)?.filter(|stat| file_type(stat) == FileType::RegularFile);
         let mode = old.map(|stat| Mode::from_raw_mode(stat.st_mode & PERMISSION_BITS));
         let (temporary, mut file) = self.create_temporary()?;
@@ -252,12 +255,12 @@ impl FolderHandle {
         self.sync()
     }
 
-    /// Removes a folder in which nothing is.
+    /// Removes an empty folder.
     pub fn remove_folder(&self, name: &OsStr) -> io::Result<()> {
         Ok(rustix::fs::unlinkat(&self.0, name, AtFlags::REMOVEDIR)?)
     }
 
-    /// A new file under a name of its own: taken names, left by a crash or in use now, are passed over.
+    /// Creates a file with a unique temporary name. Skips existing names, left by a crash or currently in use.
     fn create_temporary(&self) -> io::Result<(String, File)> {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let process = std::process::id();
@@ -274,19 +277,19 @@ impl FolderHandle {
 
     fn sync(&self) -> io::Result<()> {
         match rustix::fs::fsync(&self.0) {
-            // Some file systems cannot sync a folder, and there is no alternative on them.
+            // Some file systems cannot sync a folder and offer no alternative.
             Ok(()) | Err(rustix::io::Errno::INVAL) => Ok(()),
             Err(error) => Err(error.into()),
         }
     }
 }
 
-/// Whether something was not opened because a link is in its place.
+/// Returns whether opening an entry failed because of a symbolic link.
 pub fn is_link_refusal(error: &io::Error) -> bool {
     rustix::io::Errno::from_io_error(error) == Some(rustix::io::Errno::LOOP)
 }
 
-/// The names of a relative path. `..` is refused: what it leads to depends on links.
+/// Returns the names of a relative path. Rejects `..`, because its target depends on symbolic links.
 fn plain_names(path: &Path) -> io::Result<Vec<&OsStr>> {
     let names = path.components().filter(|part| *part != Component::CurDir).map(|part| match part {
         Component::Normal(name) => Ok(name),

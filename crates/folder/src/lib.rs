@@ -1,8 +1,9 @@
 //! Access to folders that agents can write.
 //!
-//! A path below such a folder must not be checked and then opened again by name: an agent may put a link, a pipe or
-//! another folder in its place in between. Everything here is opened relative to a handle, one name at a time, without
-//! following a link. A test of the crate `testkit` lists the few files elsewhere that may open paths by name.
+//! A path below such a folder must not be checked and then opened again by name, because an agent may replace it with a
+//! symbolic link, a pipe or another folder in between. This crate opens each entry relative to a handle, one name at a
+//! time, without following symbolic links. A test of the crate `testkit` lists the few files elsewhere that may open
+//! paths by name.
 
 mod copy;
 mod handle;

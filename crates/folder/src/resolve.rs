@@ -1,9 +1,9 @@
-//! Where a path leads now.
+//! Resolves a path to its current location.
 
 use std::path::{Path, PathBuf};
 
-/// The path without links, as far as it exists, and the names that are missing as they are written. For a comparison of
-/// places only: what is opened must be opened through a handle.
+/// Resolves symbolic links in the existing part of a path and appends the missing names unchanged. The result may only
+/// be used to compare locations. Files and folders must be opened through a handle.
 pub fn resolve_existing(path: &Path) -> PathBuf {
     let mut missing = PathBuf::new();
     for above in path.ancestors() {

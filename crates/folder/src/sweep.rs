@@ -10,16 +10,16 @@ use rustix::fs::{FileType, Stat};
 use crate::handle::{FolderHandle, TEMPORARY_PREFIX, file_type, is_temporary};
 use crate::walk::walk_folder;
 
-/// A write takes moments: the writer of an older file is gone, whatever process has its number now.
+/// A write takes only moments. The writer of an older file has exited, even if another process now has its process ID.
 const MAX_TEMPORARY_AGE: Duration = Duration::from_secs(600);
 const MAX_SWEPT_ENTRIES: usize = 500_000;
 
-/// Removes what processes that were killed in the middle of a write left below a workspace. Returns how many files that
-/// were.
+/// Removes temporary files below a workspace whose writers were killed during a write. Returns the number of removed
+/// files.
 pub fn sweep_temporary(workspace: &Path) -> usize {
     let Ok(root) = FolderHandle::open_base(workspace) else { return 0 };
     let (mut removed, mut seen) = (0, 0);
-    // It ends early only in a folder with too many files, of which the rest is looked at another time.
+    // The walk fails only at the entry limit. The remaining entries are left to a later sweep.
     let _ = walk_folder(root, &mut |entry| {
         seen += 1;
         if file_type(&entry.stat) == FileType::RegularFile && is_left_behind(entry.name, &entry.stat) {
@@ -30,7 +30,8 @@ pub fn sweep_temporary(workspace: &Path) -> usize {
     removed
 }
 
-/// Whether its writer is gone. A worker has process numbers of its own: what it left is recognized by its age.
+/// Returns whether a file is temporary and its writer has exited. A worker has separate process IDs, so its files are
+/// recognized by their age.
 fn is_left_behind(name: &OsStr, stat: &Stat) -> bool {
     if !is_temporary(name) {
         return false;
@@ -54,7 +55,7 @@ mod tests {
         let below = home.path().join("a/b");
         std::fs::create_dir_all(&below).unwrap();
         let own = std::process::id();
-        // No process has a number this large.
+        // No process has an ID this large.
         let (left, kept) = (".polyclaw-99999999-0.tmp", format!(".polyclaw-{own}-0.tmp"));
         for name in [left, &kept, "notes.tmp", ".polyclaw-note"] {
             std::fs::write(below.join(name), "x").unwrap();

@@ -1,4 +1,4 @@
-//! Looks at everything below a folder while an agent may change it.
+//! Visits all entries below a folder while an agent may change it.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -8,27 +8,27 @@ use rustix::fs::{FileType, Stat};
 
 use crate::handle::{FolderHandle, file_type};
 
-/// Folders in folders. One descriptor is open for each level; what lies deeper is not looked at.
+/// Maximum depth of nested folders. One file descriptor is open per level. Deeper folders are not entered.
 const MAX_WALKED_DEPTH: usize = 128;
 
-/// One entry on the way.
+/// An entry visited by the walk.
 pub struct WalkedEntry<'a> {
     pub folder: &'a FolderHandle,
     pub name: &'a OsStr,
-    /// Its path from the folder that the walk began in.
+    /// The path relative to the root of the walk.
     pub inside: PathBuf,
     pub stat: Stat,
 }
 
-/// An open folder, and the folders in it that are still to be entered.
+/// An open folder and its subfolders that are still to be entered.
 struct WalkLevel {
     folder: FolderHandle,
     inside: PathBuf,
     folders: Vec<OsString>,
 }
 
-/// Calls `visit` for everything below `root`, links not followed, until it fails. Folders that cannot be opened are
-/// passed over.
+/// Calls `visit` for each entry below `root` until a call fails. Symbolic links are not followed. Folders that cannot
+/// be opened are skipped.
 pub fn walk_folder(
     root: FolderHandle,
     visit: &mut dyn FnMut(WalkedEntry<'_>) -> io::Result<()>,

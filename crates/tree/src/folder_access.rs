@@ -1,4 +1,4 @@
-//! Opens a folder inside an open one, also where its owner has no right to it.
+//! Opens files and folders inside an open folder, even if their owner lacks permission.
 
 use std::ffi::{CStr, OsStr};
 use std::fs::File;
@@ -11,26 +11,28 @@ use rustix::path::Arg;
 
 const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
-/// A name in a folder leads to what is in that folder only.
+/// A name may resolve only to an entry of that folder.
 const ONE_NAME: ResolveFlags =
     ResolveFlags::BENEATH.union(ResolveFlags::NO_SYMLINKS).union(ResolveFlags::NO_MAGICLINKS);
 
-/// To list a folder and to look at what is in it.
+/// Owner permissions required to list a folder and to access its entries.
 pub const LISTING_RIGHTS: Mode = Mode::RUSR.union(Mode::XUSR);
 
-/// Opens the folder `name` of `parent` for reading, through no link. Where it is closed to its owner, the owner gets the
-/// rights to list it first.
+/// Opens the subfolder `name` of `parent` for reading, without following symbolic links. If access is denied, grants
+/// the owner the permissions to list it and retries.
 pub fn open_owned_folder(parent: BorrowedFd<'_>, name: &OsStr) -> io::Result<OwnedFd> {
     Ok(open_with_rights(parent, name, FOLDER, (ResolveFlags::empty(), LISTING_RIGHTS))?)
 }
 
-/// The same for a file, with the right to read it. A pipe in its place is not waited for.
+/// Opens the file `name` of `parent` for reading, without following symbolic links. If access is denied, grants the
+/// owner read permission and retries. Does not block on a named pipe.
 pub fn open_owned_file(parent: BorrowedFd<'_>, name: &OsStr) -> io::Result<File> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     Ok(open_with_rights(parent, name, flags, (ResolveFlags::empty(), Mode::RUSR))?.into())
 }
 
-/// Opens the folder `name` of `parent`. Where it is closed to its owner, the owner gets `rights` to it first.
+/// Opens the subfolder `name` of `parent` with the resolve flags in `access`. If access is denied, grants the owner the
+/// permissions in `access` and retries.
 pub fn open_subfolder(parent: BorrowedFd<'_>, name: &CStr, access: (ResolveFlags, Mode)) -> Result<OwnedFd> {
     open_with_rights(parent, name, FOLDER, access)
 }
@@ -44,8 +46,8 @@ fn open_with_rights(
     let open = |flags| rustix::fs::openat2(parent, name, flags, Mode::empty(), rule | ONE_NAME);
     match open(flags) {
         Err(Errno::ACCESS) => {
-            // Of what is closed only a handle can be had. The link in /proc leads from it to that very file or folder,
-            // whatever stands at its name by now.
+            // An inaccessible entry can only be opened as an `O_PATH` handle. Its link in /proc leads to that exact
+            // file or folder, even if its name now refers to another.
             let handle = open(OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC)?;
             let mode = current_mode(handle.as_fd())?;
             if mode.contains(rights) {
@@ -58,7 +60,7 @@ fn open_with_rights(
     }
 }
 
-/// Gives the owner rights to an open folder. False where they are there already.
+/// Grants the owner permissions on an open folder. Returns `false` if the owner already has them.
 pub fn grant_owner_rights(folder: BorrowedFd<'_>, rights: Mode) -> Result<bool> {
     let mode = current_mode(folder)?;
     if mode.contains(rights) {

@@ -1,8 +1,8 @@
-//! Folder trees that agents can write: measured and removed by open folders.
+//! Measures and removes folder trees that agents can write, through open folders.
 //!
-//! An agent decides how deep a tree is, which modes its folders have, and what stands at a name from one moment to the
-//! next. So nothing here calls itself for each level, keeps a descriptor for each level, opens a path that may be longer
-//! than the kernel takes, or follows a link.
+//! An agent controls the depth of a tree, the modes of its folders, and which entry a name refers to at any moment.
+//! Therefore the functions of this crate do not recurse per level and do not keep a file descriptor per level. They do
+//! not open paths that may exceed the length limit of the kernel, and they do not follow symbolic links.
 
 mod folder_access;
 mod measure;

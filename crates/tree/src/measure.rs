@@ -1,4 +1,4 @@
-//! What a tree takes of the disk.
+//! Measures the disk usage of a folder tree.
 
 use std::ffi::{CStr, CString};
 use std::os::fd::{AsFd, OwnedFd};
@@ -11,22 +11,23 @@ use rustix::io::Errno;
 use crate::folder_access::{LISTING_RIGHTS, grant_owner_rights, open_subfolder};
 
 const DISK_BLOCK_BYTES: u64 = 512;
-/// An empty file takes room as well: there could be millions.
+/// Minimum disk usage per entry. Empty files count as well, because there could be millions of them.
 const MIN_FILE_BYTES: u64 = 4096;
 const MAX_MEASURE_DURATION: Duration = Duration::from_secs(2);
-/// A folder that is moved while it is measured is measured again, this often.
+/// Maximum number of walks. A walk is repeated if it fails, for example because a folder was moved during it.
 const MAX_WALKS: u32 = 3;
 
-/// Whether what is mounted below a folder belongs to it.
+/// Specifies whether mounts below a folder are measured as part of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MountRule {
     Enter,
-    /// In a `/tmp` of its own a program finds its workspace again.
+    /// A program's private `/tmp` contains a mount of its workspace, which must not be counted.
     Skip,
 }
 
-/// Bytes on disk below a folder, links not followed. Stops counting once it is more than `enough`, or takes too long: a
-/// workspace may be a whole disk. Folders that are closed to their owner are opened for it: they would count nothing.
+/// Returns the disk usage below a folder in bytes. Symbolic links below the folder are not followed. Counting stops
+/// when the total exceeds `enough` or the time limit is reached, because a workspace may be a whole disk. If the owner
+/// lacks permission to list a folder, that permission is granted, because the contents would otherwise not be counted.
 pub fn measure_tree(folder: &Path, enough: u64, mounts: MountRule) -> u64 {
     let rule = match mounts {
         MountRule::Enter => ResolveFlags::empty(),
@@ -45,17 +46,17 @@ pub fn measure_tree(folder: &Path, enough: u64, mounts: MountRule) -> u64 {
     most
 }
 
-/// What a file takes of the disk.
+/// Returns the disk usage of a file in bytes, at least `MIN_FILE_BYTES`.
 pub fn disk_bytes(stat: &Stat) -> u64 {
     u64::try_from(stat.st_blocks).unwrap_or(0).saturating_mul(DISK_BLOCK_BYTES).max(MIN_FILE_BYTES)
 }
 
-/// Which file it is on this machine: device and inode.
+/// Returns the device and inode numbers, which identify a file on this machine.
 pub fn file_identity(stat: &Stat) -> (u64, u64) {
     (stat.st_dev, stat.st_ino)
 }
 
-/// Goes down and up by one open folder at a time.
+/// Moves down and up one level at a time and keeps only the current folder open.
 struct MeasuringWalk {
     used: u64,
     enough: u64,
@@ -64,7 +65,7 @@ struct MeasuringWalk {
     levels: Vec<MeasuredLevel>,
 }
 
-/// A folder above the one that is open: which one it is, and those in it that are still to be entered.
+/// The open folder or one of its ancestors: its identity and its subfolders that are still to be entered.
 struct MeasuredLevel {
     identity: (u64, u64),
     folders: Vec<CString>,
@@ -80,7 +81,7 @@ impl MeasuringWalk {
                 break;
             }
             if let Some(name) = level.folders.pop() {
-                // Gone since it was listed, or another user's.
+                // For example, the folder was removed after it was listed, or belongs to another user.
                 let Ok(child) = open_subfolder(at.as_fd(), &name, (self.rule, LISTING_RIGHTS)) else {
                     continue;
                 };
@@ -99,9 +100,9 @@ impl MeasuringWalk {
         Ok(())
     }
 
-    /// Counts what is in a folder, and notes the folders in it.
+    /// Counts the entries of a folder and records its subfolders.
     fn count_entries(&mut self, folder: &OwnedFd) -> rustix::io::Result<()> {
-        // Reading needs the right to enter as well.
+        // Reading the metadata of entries also requires execute permission on the folder.
         if rustix::fs::accessat(folder, c".", rustix::fs::Access::EXEC_OK, AtFlags::EACCESS).is_err() {
             grant_owner_rights(folder.as_fd(), LISTING_RIGHTS).ok();
         }
@@ -115,7 +116,7 @@ impl MeasuringWalk {
                 continue;
             }
             let Ok(stat) = rustix::fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW) else { continue };
-            // A single file can be a mount too: the sandbox binds its own program into the `/tmp` of a run.
+            // A single file can be a mount point too: the sandbox bind-mounts its own program into the `/tmp` of a run.
             if mount.is_some() && mount_id(folder, name) != mount {
                 continue;
             }
@@ -129,13 +130,13 @@ impl MeasuringWalk {
     }
 }
 
-/// Identifies the mount on which an entry of a folder lies. `None` if the kernel does not report it.
+/// Returns the ID of the mount that contains an entry of a folder, or `None` if the kernel does not report it.
 fn mount_id(folder: &OwnedFd, name: &CStr) -> Option<u64> {
     let stat = rustix::fs::statx(folder, name, AtFlags::SYMLINK_NOFOLLOW, StatxFlags::MNT_ID).ok()?;
     (stat.stx_mask & StatxFlags::MNT_ID.bits() != 0).then_some(stat.stx_mnt_id)
 }
 
-/// The names of a folder itself and of the one above it.
+/// Returns whether a name refers to the folder itself or to its parent.
 pub fn is_dot(name: &CStr) -> bool {
     name == c"." || name == c".."
 }

@@ -1,4 +1,4 @@
-//! Removes a tree, however deep it is and whatever modes its folders have.
+//! Removes a folder tree of any depth, regardless of the modes of its folders.
 
 use std::ffi::{CStr, CString};
 use std::io;
@@ -12,15 +12,15 @@ use rustix::io::Errno;
 use crate::folder_access::{grant_owner_rights, open_subfolder};
 use crate::measure::is_dot;
 
-/// Folders that are open at once. What lies deeper is moved up to the top first, so that neither descriptors nor memory
-/// grow with the depth.
+/// Maximum number of folders open at once. Deeper folders are first moved up to the top folder. The number of
+/// descriptors and the memory usage therefore do not grow with the depth.
 const MAX_OPEN_LEVELS: usize = 32;
-/// What is moved up gets a name of its own: this and a number.
+/// A folder that is moved up gets a new name: this prefix and a number.
 const MOVED_PREFIX: &str = ".removing-";
 
-/// Removes what is at a path: a file, a link, or a folder with all that is in it. Links are not followed and what is
-/// mounted below is not entered. What cannot be removed does not keep the rest; the first failure is returned. It is no
-/// failure if there is nothing.
+/// Removes the entry at a path: a file, a symbolic link, or a folder with all its contents. Symbolic links at or below
+/// the path are not followed, and mounts below it are not entered. An entry that cannot be removed does not prevent the
+/// removal of the others; the first remaining failure is returned. A missing entry is not a failure.
 pub fn remove_tree(path: &Path) -> io::Result<()> {
     let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
     let name = CString::new(name.as_bytes()).map_err(|_| io::ErrorKind::InvalidInput)?;
@@ -35,16 +35,16 @@ pub fn remove_tree(path: &Path) -> io::Result<()> {
         Err(Errno::ISDIR | Errno::PERM) => {}
         Err(error) => return Err(error.into()),
     }
-    // The top itself may be a mount; only what is mounted below it is another's.
+    // The top folder may itself be a mount point. Only mounts below it must not be entered.
     let top = open_subfolder(parent.as_fd(), &name, (ResolveFlags::empty(), Mode::RWXU))?;
     TreeRemoval::new(top)?.remove_contents()?;
     Ok(rustix::fs::unlinkat(&parent, &name, AtFlags::REMOVEDIR)?)
 }
 
 struct TreeRemoval {
-    /// From the top to the folder that is being emptied.
+    /// The open folders, from the top folder to the folder that is being emptied.
     levels: Vec<OpenLevel>,
-    /// The number of the last folder that was moved up.
+    /// The last number used for the name of a moved folder.
     moved_number: u64,
     pass: PassCounts,
 }
@@ -54,7 +54,7 @@ struct OpenLevel {
     folder: Dir,
 }
 
-/// What became of one walk through what is in the top folder.
+/// Results of one pass over the contents of the top folder.
 #[derive(Default)]
 struct PassCounts {
     removed: u64,
@@ -64,7 +64,7 @@ struct PassCounts {
 
 impl PassCounts {
     fn note_failure(&mut self, error: Errno) {
-        // Gone already, which is as good.
+        // Already removed, so not a failure.
         if error != Errno::NOENT {
             self.failure.get_or_insert(error);
         }
@@ -77,7 +77,7 @@ impl TreeRemoval {
         Ok(Self { levels, moved_number: 0, pass: PassCounts::default() })
     }
 
-    /// Goes through the top folder until nothing is left in it, or nothing of it can be removed.
+    /// Repeats passes until the top folder is empty, or until a pass fails without removing or moving any entry.
     fn remove_contents(&mut self) -> io::Result<()> {
         loop {
             self.pass = PassCounts::default();
@@ -111,7 +111,7 @@ impl TreeRemoval {
         }
     }
 
-    /// Removes the folder that was emptied, and goes on in the one above it.
+    /// Removes the emptied folder and returns to its parent.
     fn leave_folder(&mut self) {
         let (Some(emptied), Some(above)) = (self.levels.pop(), self.levels.last()) else { return };
         let above = above.folder.fd();
@@ -131,7 +131,8 @@ impl TreeRemoval {
     fn rename_to_top(&mut self, name: &CStr) -> rustix::io::Result<()> {
         let (Some(level), Some(top)) = (self.levels.last(), self.levels.first()) else { return Ok(()) };
         let (from, top) = (level.folder.fd()?, top.folder.fd()?);
-        // Its `..` is changed, which needs the right to write in it.
+        // A move changes the `..` entry of the folder, which requires write permission on it. Opening the folder
+        // grants this permission.
         drop(level.open_subfolder(name)?);
         loop {
             self.moved_number += 1;
@@ -149,15 +150,15 @@ impl OpenLevel {
         Ok(Self { name, folder: Dir::new(folder)? })
     }
 
-    /// Opens a folder in this one, with all rights for its owner.
+    /// Opens a subfolder and grants its owner all permissions.
     fn open_subfolder(&self, name: &CStr) -> rustix::io::Result<OwnedFd> {
         let folder = open_subfolder(self.folder.fd()?, name, (ResolveFlags::NO_XDEV, Mode::RWXU))?;
-        // Where that is refused it may be of no consequence: root needs no rights.
+        // A failure here may be harmless, because root needs no permissions.
         grant_owner_rights(folder.as_fd(), Mode::RWXU).ok();
         Ok(folder)
     }
 
-    /// Removes what is no folder, up to the next one that is.
+    /// Removes entries until the next one is a folder. Returns the name of that folder.
     fn next_subfolder(&mut self, pass: &mut PassCounts) -> Option<CString> {
         while let Some(entry) = self.folder.read() {
             let entry = entry.map_err(|error| pass.note_failure(error)).ok()?;
@@ -174,7 +175,7 @@ impl OpenLevel {
         None
     }
 
-    /// False if it is a folder.
+    /// Removes an entry that is not a folder. Returns `false`, without removing it, if it is a folder.
     fn remove_entry(&self, name: &CStr, kind: FileType) -> rustix::io::Result<bool> {
         let folder = self.folder.fd()?;
         let kind = match kind {
@@ -198,7 +199,7 @@ mod tests {
 
     use super::*;
 
-    /// Nested folders, each with a file in it.
+    /// Creates nested folders with a file beside each.
     fn make_chain(top: &Path, depth: usize) {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY;
         let mut at = rustix::fs::open(top, flags, Mode::empty()).unwrap();
@@ -217,7 +218,7 @@ mod tests {
         fs::create_dir(&other).unwrap();
         fs::write(other.join("kept"), "").unwrap();
         symlink(&other, tree.join("link")).unwrap();
-        // A name that the removal itself would give.
+        // The removal itself would use this name for a moved folder.
         fs::create_dir(tree.join(format!("{MOVED_PREFIX}1"))).unwrap();
         make_chain(&tree, 5_000);
         for n in 0..300 {
