@@ -141,6 +141,10 @@ pub fn add_gateway_paths(document: &mut OpenApi) {
             .operation_id(Some(format!("gateway_{name}")))
             .tag("gateway")
             .summary(Some("Forwards to `/api/v1/…` of a running instance, or to its `v1/…`"))
+            .description(Some(
+                "Forwards query, body and response unchanged, including streams and WebSocket upgrades. Credentials are \
+                 replaced by those of the instance. Changes are recorded in the audit log.",
+            ))
             .parameter(parameter("id"))
             .parameter(parameter("path"))
             .response("default", ResponseBuilder::new().description("The response of the instance"));
