@@ -168,7 +168,9 @@ pub fn openapi() -> OpenApi {
     let described = OpenApiRouter::with_openapi(document::control_document());
     let (_, mut document) = described.nest(API_PREFIX, all_routes().openapi_router()).split_for_parts();
     document::finish_document(&mut document, &COMMON_REFUSALS);
+    // Only the instance knows the responses of these paths, so they get no common refusals.
     gateway::add_gateway_paths(&mut document);
+    document::complete_texts(&mut document);
     document
 }
 

@@ -17,7 +17,7 @@ use utoipa::openapi::{
     SecurityRequirement,
 };
 
-use super::document_texts::complete_texts;
+pub use super::document_texts::complete_texts;
 
 #[derive(utoipa::OpenApi)]
 #[openapi(
