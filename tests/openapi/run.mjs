@@ -47,7 +47,9 @@ async function typescript(files, env) {
   const folder = path.join(work, "typescript");
   await mkdir(folder);
   await symlink(path.join(here, "node_modules"), path.join(folder, "node_modules"));
-  for (const [name, file] of Object.entries(files)) await run(bin("openapi-typescript"), [file, "-o", path.join(folder, `${name}.d.ts`)]);
+  // The generator takes fields with a default for required ones unless told otherwise; in a request they may be left out.
+  const flags = ["--default-non-nullable=false"];
+  for (const [name, file] of Object.entries(files)) await run(bin("openapi-typescript"), [file, ...flags, "-o", path.join(folder, `${name}.d.ts`)]);
   await cp(path.join(here, "client.ts"), path.join(folder, "client.ts"));
   await writeFile(path.join(folder, "package.json"), '{ "type": "module" }');
   const options = ["--strict", "--target", "es2022", "--module", "nodenext", "--moduleResolution", "nodenext", "--types", "node", "--skipLibCheck"];

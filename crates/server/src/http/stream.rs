@@ -13,6 +13,7 @@ use polyclaw_domain::session_key::SessionKey;
 use polyclaw_engine::hub::{FrameReplay, HubFrame, HubSubscription};
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
+use schemars::transform::ReplaceBoolSchemas;
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -95,6 +96,8 @@ pub fn frame_schema() -> Value {
         one
     };
     let settings = SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true);
+    // Not every client generator reads the schema `true`.
+    let settings = settings.with_transform(ReplaceBoolSchemas::default());
     let mut generator = settings.for_serialize().into_generator();
     json!({ "oneOf": [
         of(generator.root_schema_for::<FrameView<'static>>()),
