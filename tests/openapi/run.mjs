@@ -59,7 +59,7 @@ async function typescript(files, env) {
 
 async function pythonClient(files, env) {
   for (const [name, file] of Object.entries(files)) {
-    const generate = ["-m", "openapi_python_client", "generate", "--path", file, "--meta", "none", "--output-path", path.join(work, "python", `polyclaw_${name}`), "--overwrite", "--fail-on-warning"];
+    const generate = ["-m", "openapi_python_client", "generate", "--path", file, "--meta", "none", "--output-path", path.join(work, "python", `polyclaw_${name}`), "--overwrite"];
     await mkdir(path.join(work, "python"), { recursive: true });
     await run(python, generate, { env: { ...process.env, PATH: `${path.dirname(python)}:${process.env.PATH}` } });
   }

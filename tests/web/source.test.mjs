@@ -184,7 +184,7 @@ describe("denied or stopped tool call", () => {
     const [card, approval, end] = await Promise.all(files.map((file) => readFile(path.join(src, file), "utf8")));
     const [denied, stopped] = [...card.matchAll(/startsWith\("(.+?)"\)/g)].map(([, said]) => said);
     assert.ok(approval.includes(`"${denied} `), denied);
-    assert.ok(end.includes(`"${stopped}"`), stopped);
+    assert.ok(end.includes(`"${stopped} `), stopped);
   });
 });
 
